@@ -63,7 +63,7 @@ export async function startRedisContainer({
 type Container = ReturnType<Awaited<ReturnType<typeof getContainerRuntimeClient>>['container']['getById']>;
 
 class ServiceContainer extends GenericContainer {
-  /** Known before testcontainers returns the started container. */
+  /** Set as soon as the container is created, before `start` returns. */
   #created: Container | undefined;
 
   protected override async containerCreated(id: string): Promise<void> {
@@ -78,7 +78,7 @@ class ServiceContainer extends GenericContainer {
     signal: AbortSignal,
   ): Promise<Service> {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
-    // Unless Docker runs on another machine, the port is bound to loopback, because the services have no password.
+    // The services have no password. If Docker runs on this machine, the port is bound to loopback.
     const local = host === 'localhost' || host === LOOPBACK;
     // The container may have exited in the meantime.
     const kill = () => void this.#created?.kill().catch(() => undefined);
@@ -105,7 +105,7 @@ class ServiceContainer extends GenericContainer {
   }
 
   async #startOn(port: number, containerPort: number, local: boolean, signal: AbortSignal) {
-    // Replaces the port of the previous attempt.
+    // Removes the port of the previous attempt.
     this.exposedPorts = [];
     this.withExposedPorts({ container: containerPort, host: port }).withStartupTimeout(START_TIMEOUT_MS);
     if (local) {

@@ -19,7 +19,7 @@ const ARTIFACT = {
   bytes: 946_639_592,
 };
 
-/** A busy machine takes minutes. */
+/** On a busy machine, the start takes minutes. */
 const START_TIMEOUT_MS = 300_000;
 
 /** The settings of a single node on loopback, without disk watermarks. */
@@ -53,7 +53,7 @@ interface NodeOptions extends StartOptions {
   /** Headers of the requests that check whether the node is ready. */
   headers?: Record<string, string>;
   /**
-   * Niceness of the node's processes until the node is ready, then 0. Requires root, because only root may lower it.
+   * Niceness of the node's processes until the node is ready. The niceness is then lowered to 0, which requires root.
    */
   startNiceness?: number;
 }
@@ -75,7 +75,7 @@ export async function startElasticsearchProcess(options: NodeOptions): Promise<S
     const name = `local-${randomBytes(8).toString('hex')}`;
     const own = { 'node.name': name, 'http.port': port };
     const all = { ...usualSettings(folder), ...own, ...settings };
-    // JSON is YAML.
+    // JSON is valid YAML.
     writeReadable(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
     const nice = startNiceness === undefined ? [] : ['nice', '-n', String(startNiceness)];
     const program = new ManagedProcess([...nice, ...launchCommand(jdk, home)], {
@@ -154,10 +154,7 @@ export async function assembleElasticsearch(
   return home;
 }
 
-/**
- * Writes the configuration files other than `elasticsearch.yml`: logging to the console, and the JVM's
- * options.
- */
+/** Writes `log4j2.properties`, which sends the log to the console, and `jvm.options`. */
 export function writeBasicConfiguration(home: string, config: string): void {
   writeReadable(join(config, 'log4j2.properties'), LOGGING);
   writeReadable(join(config, 'jvm.options'), jvmOptions(home));
@@ -173,7 +170,7 @@ function jvmOptions(home: string): string {
     .join('\n');
 }
 
-/** Whether the node with this name is ready for searches, not only whether something listens. */
+/** Whether the node at the URL has this name and is ready for searches. */
 async function responds(url: string, name: string, headers: Record<string, string>): Promise<boolean> {
   try {
     const node = (await (await fetch(url, { headers })).json()) as { name: string };

@@ -3,14 +3,15 @@ import getPort, { portNumbers } from 'get-port';
 const ATTEMPTS = 3;
 
 /**
- * Range in which free ports are searched for, below the ephemeral ports of common systems. An outgoing connection could
- * take an ephemeral port while the service on this port restarts. A client could even connect to itself.
+ * Range of the free ports. It is below the ephemeral ports of common systems. While a service restarts, an outgoing
+ * connection could take its port if the port were ephemeral. A client of the service could then even be connected to
+ * itself.
  */
 const FIRST = 20_000;
 const LAST = 32_767;
 
 /**
- * Starts something on its usual port or, if it is taken or undefined, on a free one.
+ * Calls `start` with the usual port. If that port is taken or undefined, calls `start` with a free port.
  * @param isTaken whether the start failed because the port was taken after the check. Then another port is tried.
  */
 export async function onFreePort<T>(
@@ -28,12 +29,15 @@ export async function onFreePort<T>(
   }
 }
 
-/** The usual port if it is free, otherwise another one. */
+/** The usual port if it is free, otherwise another free port. */
 export function freePort(usual?: number): Promise<number> {
   return getPort({ port: candidates(usual) });
 }
 
-/** The usual port, then the range from a random start, because other processes search for ports at the same time. */
+/**
+ * The usual port, then the ports of the range, from a random port onwards. Other processes search for ports at the same
+ * time.
+ */
 function* candidates(usual: number | undefined): Generator<number> {
   if (usual !== undefined) yield usual;
   const from = FIRST + Math.floor(Math.random() * (LAST - FIRST));

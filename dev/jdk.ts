@@ -10,8 +10,8 @@ const OLDEST = 21;
 const NEEDED_MODULE = 'jdk.jlink';
 
 /**
- * Finds the home of a JDK that can run Elasticsearch: the first of `ES_JAVA_HOME`, `JAVA_HOME`, the `java` on
- * the PATH and the usual folders that is new enough, complete, and executable for `runAs`.
+ * Finds the home folder of a JDK that can run Elasticsearch. Searches `ES_JAVA_HOME`, `JAVA_HOME`, the PATH, and then
+ * the usual folders.
  * @throws {SetupError} if there is none.
  */
 export async function findJdk(env: NodeJS.ProcessEnv, runAs: Identity | undefined): Promise<string> {
@@ -48,7 +48,7 @@ function children(folder: string): string[] {
   }
 }
 
-/** Whether a JDK is new enough, complete, and executable for `runAs`. */
+/** Whether `home` has a JDK that is new enough, has `NEEDED_MODULE`, and can be run by the user `runAs`. */
 async function isFit(home: string, runAs: Identity | undefined): Promise<boolean> {
   try {
     const modules = await run(join(home, 'bin', 'java'), ['--list-modules'], {

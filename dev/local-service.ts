@@ -10,10 +10,10 @@ interface LocalServiceOptions {
   launch: (port: number) => Promise<ManagedProcess>;
 }
 
-/** Starts a service as a local process, on its usual port or, if it is taken, on a free one. */
+/** Starts a service as a local process, on its usual port if that port is free, otherwise on another free port. */
 export async function startLocalService(options: LocalServiceOptions): Promise<Service> {
   const { description, scheme, usualPort, launch } = options;
-  // Checks the whole output: Elasticsearch prints a long stack trace after the reason.
+  // Searches the whole output, because Elasticsearch prints a long stack trace after the reason.
   const isTaken = (error: unknown) =>
     error instanceof ProcessError && /address already in use/i.test(error.output);
   const { port, started } = await onFreePort(usualPort, launch, isTaken);

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import lockfile from 'proper-lockfile';
 import { SetupError, type Log } from './service.js';
 
-/** Age after which a lock is stale, in milliseconds: a running process renews its lock. */
+/** Age after which a lock is stale, in milliseconds. A running process renews its lock before that. */
 const STALE_MS = 10_000;
 
 /**
@@ -11,7 +11,7 @@ const STALE_MS = 10_000;
  * @param waitMs time to wait for another `npm start` to stop, in milliseconds. By default, the lock of a killed process
  * expires within this time.
  * @returns a function that releases the lock.
- * @throws {SetupError} if it is locked; the error of the file system if it cannot be written.
+ * @throws {SetupError} if the folder is still locked after `waitMs`. Errors of the file system are thrown as they are.
  */
 export async function lockFolder(
   folder: string,
@@ -34,7 +34,7 @@ export async function lockFolder(
     });
   } catch (error) {
     if (!isLocked(error)) throw error;
-    // The lock of a killed process does not expire in time if the clock was set back meanwhile.
+    // If the clock was set back, the lock may belong to a killed process.
     throw new SetupError(
       `another \`npm start\` of this folder is running: stop it first, or delete ${folder}.lock if there is none`,
       { cause: error },

@@ -26,11 +26,13 @@ interface ProgramOptions {
   cwd: string;
   env: NodeJS.ProcessEnv;
   runAs: Identity | undefined;
-  /** File for the program's output; if undefined, it goes to the output of this process. */
+  /** File for the program's output. If undefined, the program writes to the output of this process. */
   logFile: string | undefined;
 }
 
-/** Why a program did not become ready, in a few lines for the terminal; `output` is its whole output. */
+/**
+ * A program did not become ready. The message gives the reason in a few lines. `output` is the program's whole output.
+ */
 export class ProcessError extends SetupError {
   constructor(
     message: string,
@@ -55,8 +57,8 @@ export class ManagedProcess {
       cwd,
       env,
       ...runAs,
-      // A separate process group: the terminal's Ctrl-C does not reach it, and it can be killed with its
-      // children.
+      // Creates a process group. The terminal's Ctrl-C does not reach the group, and one signal reaches all its
+      // processes.
       detached: true,
       stdio: ['pipe', output, output],
     });
@@ -65,7 +67,7 @@ export class ManagedProcess {
     this.#exited.catch(() => undefined);
   }
 
-  /** Id of the process group and of the supervisor, whose child is the program. */
+  /** Id of the process group. It is also the process id of the supervisor, which is the parent of the program. */
   get group(): number | undefined {
     return this.#child.pid;
   }
@@ -74,7 +76,7 @@ export class ManagedProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Stops it gracefully, and kills it after a timeout. */
+  /** Stops the program gracefully, and kills it after `STOP_MS`. */
   async stop(): Promise<void> {
     if (!this.running) return;
     this.#child.stdin?.end();
@@ -83,14 +85,14 @@ export class ManagedProcess {
     clearTimeout(late);
   }
 
-  /** Kills it and its children. */
+  /** Kills the program and its children. */
   async kill(): Promise<void> {
     if (!this.running) return;
     await this.signal('SIGKILL');
     await this.#exited;
   }
 
-  /** Sends a signal to it and its children. */
+  /** Sends a signal to the program and its children. */
   signal(signal: NodeJS.Signals): Promise<void> {
     if (this.#child.pid !== undefined) process.kill(-this.#child.pid, signal);
     return Promise.resolve();
@@ -141,7 +143,7 @@ export class ManagedProcess {
   }
 }
 
-/** The last lines without stack frames. */
+/** The last `LAST_LINES` lines, not counting stack frames and empty lines. */
 function lastLines(output: string): string {
   const lines = output
     .split('\n')

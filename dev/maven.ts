@@ -21,9 +21,10 @@ interface Artifact {
 }
 
 /**
- * Unpacks a part of a Maven artifact to `target`, a file or a folder, unless it exists. The download is not kept.
+ * Unpacks a file or a folder of a Maven artifact to `target`, unless `target` exists. The download is not kept.
  * @param pick returns the unpacked path that becomes `target`.
- * @throws {SetupError} if Maven is not installed; a DownloadError if it cannot fetch the artifact.
+ * @throws {SetupError} if Maven is not installed.
+ * @throws {DownloadError} if Maven cannot fetch the artifact.
  */
 export async function unpackOnce(
   artifact: Artifact,
@@ -56,7 +57,7 @@ export async function unpackOnce(
     const picked = await pick(output);
     await run('chmod', ['-R', 'a+rX', picked]);
     await rename(picked, target).catch((error: unknown) => {
-      // Another process may have been faster.
+      // Another process may have created the target meanwhile.
       if (!existsSync(target)) throw error;
     });
   } catch (error) {
@@ -72,7 +73,7 @@ export async function unpackOnce(
   }
 }
 
-/** The first path below a folder that `matches` accepts. @throws {Error} if there is none. */
+/** The first path below `folder` for which `matches` returns true. @throws {Error} if there is none. */
 export async function findIn(folder: string, matches: (path: string) => boolean): Promise<string> {
   const found = (await readdir(folder, { recursive: true })).find(matches);
   if (found === undefined) throw new Error('the artifact does not contain the expected file');

@@ -25,8 +25,8 @@ const NAME = 'package-registry-search';
 const CLONE = fileURLToPath(PROJECT_FOLDER);
 
 /**
- * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths. The folders of
- * root are outside its home folder, which other users cannot read.
+ * Finds the folders and the user of the services. An ordinary user's folders follow the XDG rules, which ignore
+ * relative paths. Root's folders are not in root's home folder, because `nobody` cannot read it.
  * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
  */
 export function findPaths(env: NodeJS.ProcessEnv, isRoot = process.getuid?.() === 0): Paths {
@@ -45,7 +45,7 @@ function absolute(path = ''): string | undefined {
 
 /**
  * Describes in one line for the terminal why a file or folder of the services cannot be used, for example because it is
- * read-only. Undefined for errors that are not from the file system.
+ * read-only. Returns undefined for errors that are not from the file system.
  */
 export function describeFileError(error: unknown): string | undefined {
   const { code, syscall = '', path, message } = error as NodeJS.ErrnoException;

@@ -4,7 +4,7 @@ import type { Identity } from './paths.js';
 
 interface RunOptions {
   cwd?: string;
-  /** The whole environment; by default this process's. */
+  /** The program's whole environment. By default, it is the environment of this process. */
   env?: NodeJS.ProcessEnv;
   runAs?: Identity | undefined;
   signal?: AbortSignal;

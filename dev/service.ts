@@ -2,20 +2,21 @@ import type { Paths } from './paths.js';
 
 /** A real Elasticsearch or Redis that this process started. */
 export interface Service {
-  /** Its name and where its program comes from, for messages. */
+  /** Name of the service and origin of its program, for messages. */
   description: string;
   url: string;
-  /** Stops it gracefully and frees its resources. */
+  /** Stops the service gracefully and frees its resources. */
   stop(): Promise<unknown>;
-  /** Kills it, like a crash. */
+  /** Kills the service, to simulate a crash. */
   kill(): Promise<void>;
   /**
-   * Freezes it, like an overloaded or swapping machine: it keeps its connections open and does not respond.
+   * Freezes the service, to simulate an overloaded machine. The service keeps its connections open and does not
+   * respond.
    */
   pause(): Promise<void>;
-  /** After `pause()`. */
+  /** Ends a `pause()`. */
   resume(): Promise<void>;
-  /** After `kill()`: starts it again with the same data at the same address. */
+  /** Starts the service again after `kill()`, at the same address. Elasticsearch keeps its data, Redis does not. */
   restart(): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ interface ServiceOptions extends Omit<StartOptions, 'usualPort'> {
 
 type Options = ServiceOptions & Pick<StartOptions, 'usualPort'>;
 
-/** The services: the variables with their addresses, and how they are started. */
+/** The services, with the variables for their addresses and the functions that start them. */
 export const SERVICES = {
   elasticsearch: {
     name: 'Elasticsearch',
@@ -42,12 +42,12 @@ export const KINDS = Object.keys(SERVICES) as ServiceKind[];
 
 /**
  * Starts a real Elasticsearch or Redis: in Docker if possible, otherwise as a local process.
- * @param options its `folder` holds the data of both services.
+ * @param options with the parent of the services' folders as `folder`.
  */
 export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
   const { name, inDocker } = SERVICES[kind];
   const { log, signal } = options;
-  // Loading testcontainers takes a second, which is saved if the addresses of the services are given.
+  // Imported only here, because loading testcontainers takes a second.
   const docker = await import('./docker.js');
   if (await docker.hasDocker()) {
     try {
@@ -66,7 +66,7 @@ export async function startProcess(kind: ServiceKind, options: ServiceOptions): 
   try {
     return await asProcess(withFolder(kind, options));
   } catch (error) {
-    // A program that did not become ready has already given the reason.
+    // The message of a ProcessError needs no remedy: the end of the log gives the reason.
     if (!(error instanceof SetupError) || error instanceof ProcessError) throw error;
     throw couldNotStart(name, variable, error);
   }

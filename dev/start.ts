@@ -26,7 +26,7 @@ import { describeFileError, findPaths } from './paths.js';
 
 /**
  * `npm start`: runs the whole service on a bare machine. On Ctrl-C, SIGTERM and failures, stops everything that it has
- * started. `--watch` restarts the service, but not the engines, when a source changes.
+ * started. With `--watch`, restarts the service, but not Elasticsearch and Redis, when a source file changes.
  */
 
 const HEAP = '1g';
@@ -59,7 +59,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
   const server = await startServer(variables, { log, onRebuild: bar.show }).catch((error: unknown) => {
     const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-    // Another program has taken the port since it was checked.
+    // Another program may have taken the port after `assertPortFree`.
     if (syscall !== 'listen' || port === undefined) throw error;
     throw cannotListen(port === config.metricsPort ? 'METRICS_PORT' : 'PORT', port, config.host, error);
   });
@@ -172,7 +172,7 @@ async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Prom
   const started = await rebuilds.start({ force: true });
   if (!started.accepted) return;
   signal.throwIfAborted();
-  // A load may take an hour. Stopping the server stops it.
+  // Does not wait for the load after an abort: `server.stop()` stops the load.
   const outcome = await Promise.race([started.outcome, once(signal, 'abort')]);
   signal.throwIfAborted();
   if ('failure' in outcome) print(`It could not be loaded: ${outcome.failure.reason}`);
@@ -235,7 +235,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   });
   try {
     await start(env, stopping);
-    // A failed write to standard output emits its error later.
+    // A failed write to standard output emits its `error` event asynchronously.
     await setImmediate();
     isReady = true;
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');

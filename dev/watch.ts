@@ -10,12 +10,12 @@ const SOURCES = fileURLToPath(new URL('src/', PROJECT_FOLDER));
 const SETUP = fileURLToPath(new URL('scripts/setup.mjs', PROJECT_FOLDER));
 const START = fileURLToPath(new URL('start.js', import.meta.url));
 
-/** Pause between two looks at the sources, in milliseconds. Watching folders misses changes on some file systems. */
+/** Interval of polling the source files, in milliseconds. `fs.watch` misses changes on some file systems. */
 const POLL_MS = 300;
 
 /**
- * `npm run dev`: runs the service in a child process, on engines that are running already. When a source changes, it
- * builds the project and restarts that process. If the build fails, it prints esbuild's messages, and the old
+ * `npm run dev`: runs the service in a child process, on engines that are running already. When a source file changes,
+ * builds the project and restarts the child process. If the build fails, its errors are printed, and the old child
  * process keeps serving.
  * @param env with the addresses of the engines.
  * @param signal ends the watch and the child process.
@@ -44,7 +44,10 @@ export async function serveAndWatch(env: NodeJS.ProcessEnv, signal: AbortSignal)
   }
 }
 
-/** Time of the last change of a source. Creating, renaming or deleting one changes its folder. */
+/**
+ * Time of the last change of a source file or folder, in milliseconds since the epoch. Creating, renaming or deleting a
+ * file changes its folder.
+ */
 async function lastChange(): Promise<number> {
   const paths = ['', ...(await readdir(SOURCES, { recursive: true }))];
   // A file may be deleted meanwhile.
@@ -53,7 +56,8 @@ async function lastChange(): Promise<number> {
 }
 
 /**
- * Builds the project if a source is newer than `dist`. The build is not aborted, so that no output is incomplete.
+ * Builds the project if a source is newer than `dist`. The build cannot be aborted, because an abort would leave
+ * incomplete output.
  * @returns whether the build succeeded.
  */
 async function build(): Promise<boolean> {

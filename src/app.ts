@@ -35,9 +35,9 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
 }
 
 /**
- * Sends the response of the request's handler or, if there is none, of the next middleware. An error becomes
- * `application/problem+json` (RFC 9457). An error that maps to no problem is a defect: it is logged in full, and the
- * response is a 500 `internal` without details.
+ * Sends the response of the request's handler. If the request has no handler, sends the response of the next
+ * middleware. An error becomes `application/problem+json` (RFC 9457). An error that maps to no problem is a defect: it
+ * is logged in full, and the response is a 500 `internal` without details.
  */
 export function respond(
   handlerOf: (ctx: Context) => Handler | undefined,

@@ -1,6 +1,6 @@
 import { endOnStopSignal, firstStopSignal, ignoreHangup, ignoreUserSignals } from './util/signals.js';
 
-// The server process. Handles signals before it loads everything else, which takes half a second.
+// The server process. It handles signals first, because loading everything else takes half a second.
 endOnStopSignal(0);
 ignoreHangup();
 ignoreUserSignals();

@@ -6,7 +6,7 @@ import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
 
 /**
  * Runs the service until a signal, and sets the exit code.
- * @param env the variables of the configuration; secrets among them are redacted.
+ * @param env the environment variables of the configuration. Their secrets are redacted in the log and in errors.
  * @param signal resolves with the first stop signal, also while the service starts.
  */
 export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.Signals>): Promise<void> {

@@ -54,13 +54,13 @@ interface ServerOptions {
   log: Logger;
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
-  /** Timeouts of clients, instead of the usual ones. */
+  /** Timeouts of client connections, instead of the defaults. */
   timeouts?: ServerTimeouts;
 }
 
 /**
  * Starts the service: connects, creates the app, starts polling the alias, and listens, even if Elasticsearch is down.
- * @param env the variables of the configuration, which rebuilds read, too.
+ * @param env the environment variables of the configuration. Rebuilds read them, too.
  * @throws {ConfigError}, and errors of `listen` such as EADDRINUSE, after stopping everything.
  */
 export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions): Promise<RunningServer> {
@@ -116,7 +116,7 @@ async function warnOfOldKeys({ elasticsearch, registry }: Config, log: Logger): 
   }
 }
 
-/** Creates the registry, the app, the objects of the process, and its servers, which do not listen yet. */
+/** Creates the registry, the app, and the servers of the API and of the metrics. The servers do not listen yet. */
 function createServers(
   env: NodeJS.ProcessEnv,
   config: Config,

@@ -11,13 +11,16 @@ import { abortOnStopSignal, endOnStopSignal, ignoreUserSignals } from '../util/s
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** The error if a command lacks the variables of its server. The command would otherwise create another registry. */
+/**
+ * The error if `REGISTRY_SLUG` is not set and the default registry has no snapshot. `REGISTRY_SLUG` is then probably
+ * set only for the server, and a rebuild would create a second registry.
+ */
 const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
 /**
  * Reads the arguments of a command.
  * @param parse throws an error that describes invalid arguments.
- * @returns undefined after printing the usage, because of `--help`, `-h` or invalid arguments.
+ * @returns the result of `parse`. For `--help`, `-h` or invalid arguments, prints the usage and returns undefined.
  */
 export function readArguments<T>(usage: string, parse: () => T): T | undefined {
   if (process.argv.slice(2).some((word) => word === '--help' || word === '-h')) {
@@ -34,7 +37,8 @@ export function readArguments<T>(usage: string, parse: () => T): T | undefined {
 }
 
 /**
- * Runs a command and sets the exit code. Prints a failure in one line, or one line for each malformed variable.
+ * Runs a command and sets the exit code. Prints a failure in one line. Prints a `ConfigError` with one line for each
+ * variable.
  * @param env the environment, whose secrets are redacted.
  */
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
@@ -64,9 +68,9 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
 }
 
 /**
- * Runs a command with the configuration and the rights of the server's rebuilds, and sets the exit code. The command
- * itself acquires the lock.
- * @param command its signal aborts on SIGINT, SIGTERM and, if there is a terminal, SIGHUP.
+ * Runs a command with the server's configuration and the API key of rebuilds, and sets the exit code. Does not acquire
+ * the rebuild lock: `command` must do so.
+ * @param command gets a signal that aborts on SIGINT, SIGTERM and, if there is a terminal, SIGHUP.
  */
 export function runCommand(
   env: NodeJS.ProcessEnv,

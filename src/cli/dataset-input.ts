@@ -6,8 +6,8 @@ import type { SkippedRows } from '../lists/dataset-error.js';
 
 /**
  * The absolute path of a file that is given relative to the caller's folder. npm runs commands in the project's folder,
- * and sets `INIT_CWD` to the caller's folder. If an npm script of another package starts the command, `INIT_CWD` belongs to
- * that script, so it is ignored: paths are then relative to the current folder.
+ * and sets `INIT_CWD` to the caller's folder. If an npm script of another package starts the command, `INIT_CWD` is the
+ * folder from which that script was called. It is then ignored, and paths are relative to the current folder.
  */
 export function pathOf(file: string): string {
   const { INIT_CWD: calledIn = '.', npm_package_json: manifest = 'package.json' } = process.env;

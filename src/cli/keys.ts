@@ -13,8 +13,8 @@ import { builderRole, readerRole } from './roles.js';
 
 /**
  * `npm run --silent keys -- --expiration 90d > keys.env`: creates the two API keys of a registry, with the least
- * privileges that the service needs, and prints them as lines of an env file. Older keys stay valid until
- * `--revoke-others` is run with the new ones in the environment. Exit codes: 0 done, 1 failed, 2 misused.
+ * privileges that the service needs, and prints them as lines of an env file. Older keys stay valid until this command
+ * runs with `--revoke-others` and with the new keys in the environment. Exit codes: 0 done, 1 failed, 2 misused.
  */
 
 const USAGE = 'usage: npm run --silent keys -- [--expiration 90d | --revoke-others]';
@@ -60,7 +60,10 @@ async function makeKeys(client: Client, kinds: Kind[], expiration: string | unde
     console.error(`${older.length} older keys of this registry are still valid: see --revoke-others`);
 }
 
-/** @throws {ConfigError} if the keys in the environment are not valid: otherwise the server could lose its keys. */
+/**
+ * Revokes all keys except the two in the environment.
+ * @throws {ConfigError} if one of the two is not valid, because the server's keys could otherwise be revoked.
+ */
 async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {
   const valid = await validKeys(client, namesOf(kinds));
   const kept = kinds.map(({ name, variable }) => {

@@ -4,13 +4,13 @@ import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
 import { jsonText } from '../util/json-text.js';
 
-/** Timeout of the wait for Kibana, in milliseconds: its first start takes a minute or two. */
+/** Timeout of the wait for Kibana, in milliseconds. Kibana's first start takes a minute or two. */
 const READY_TIMEOUT_MS = 300_000;
 const POLL_MS = 1000;
 /** Timeout of a status request, in milliseconds. */
 const STATUS_TIMEOUT_MS = 10_000;
 const IMPORT_TIMEOUT_MS = 60_000;
-/** Maximum number of characters shown of an unexpected response. */
+/** Maximum number of characters of an unexpected response in an error message. */
 const SHOWN = 500;
 
 /**
@@ -52,7 +52,8 @@ export class Kibana {
   constructor({ url, apiKey }: { url: string; apiKey: string | undefined }) {
     this.#url = url.replace(/\/+$/, '');
     this.#headers = {
-      // Kibana requires this header against cross-site requests. Its value does not matter.
+      // Kibana requires this header as a protection against cross-site requests. The value of the header does not
+      // matter.
       'kbn-xsrf': 'true',
       ...(apiKey === undefined ? {} : { Authorization: `ApiKey ${apiKey}` }),
     };
@@ -104,7 +105,10 @@ export class Kibana {
     throw new Error(`Kibana rejected ${response.errors.map(describe).join('; ') || 'the import'}`);
   }
 
-  /** The reason why Kibana does not serve requests yet, if any. @throws {Error} if it is permanent. */
+  /**
+   * The reason why Kibana does not serve requests yet. Undefined if Kibana serves requests.
+   * @throws {Error} if the key is missing or rejected.
+   */
   async #obstacle(): Promise<string | undefined> {
     const response = await this.#ask('/api/status', STATUS_TIMEOUT_MS).catch(
       (error: unknown) => error as Error,
@@ -132,7 +136,7 @@ export class Kibana {
         return { status: response.status, body: await response.text() };
       });
     } catch (error) {
-      // A failed `fetch` gives its reason in the cause.
+      // The error of a failed `fetch` has the reason in its `cause`.
       const reason = messageOf(((error as Error).cause ?? error) as Error);
       throw new Error(`Kibana does not respond at ${this.#url}: ${reason}`, { cause: error });
     }

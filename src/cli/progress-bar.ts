@@ -3,7 +3,7 @@ import type { ProgressReport } from '../rebuild/process/progress.js';
 
 const MEGABYTE = 1_000_000;
 
-/** The shown quantity of a long phase. */
+/** The quantity that the bar of a long phase shows. */
 interface Quantity {
   done: number;
   /** Undefined if it is unknown. */
@@ -11,20 +11,23 @@ interface Quantity {
   unit: string;
 }
 
-/** The content of a bar: a phase of a rebuild, or of another command. */
+/** A progress report of a rebuild, or of another command with other phases. */
 type Report = Omit<ProgressReport, 'phase' | 'startedAt'> & { phase: string };
 
 /** Phases whose bar counts packages. */
 const COUNTED = ['loading', 'writing'];
 
-/** Shows the progress of a command: one line per phase; on a terminal, a bar for long phases. */
+/** Shows the progress of a command, in one line per phase. On a terminal, long phases have a bar. */
 export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
   #phaseBegan = 0;
   #isClosed = false;
 
-  /** @param signal closes the bar at once when it aborts: a second Ctrl-C ends the process without a cleanup. */
+  /**
+   * @param signal aborts on the first Ctrl-C. The bar is then closed at once, because a second Ctrl-C ends the process
+   * without a cleanup.
+   */
   constructor(
     private readonly terminal: NodeJS.WriteStream,
     signal: AbortSignal,
@@ -34,7 +37,7 @@ export class ProgressBar {
   }
 
   readonly show = (report: Report): void => {
-    // A stopping rebuild still reports progress, and a bar would keep the process alive.
+    // A rebuild still reports progress while it is being stopped. A new bar would keep the process alive.
     if (this.#isClosed) return;
     if (report.phase !== this.#phase) this.#enter(report.phase);
     const quantity = this.terminal.isTTY ? quantityOf(report) : undefined;
@@ -77,7 +80,7 @@ export class ProgressBar {
   }
 }
 
-/** Rate and remaining time; empty while they are unknown, for example in a stalled merge. */
+/** Rate and, if the total is known, remaining time. Empty if the rate is almost 0, for example in a stalled merge. */
 function speedOf({ done, total }: Quantity, ms: number): string {
   const rate = (done * 1000) / Math.max(1, ms);
   if (rate < 0.5) return '';

@@ -46,15 +46,15 @@ function parseArguments() {
 }
 
 /**
- * A terminal may lack variables of the server. A variable that is set, even to nothing, is intended. With another
- * `DATASET_FORMAT`, no variable is required.
+ * Checks that all variables of the served snapshot are set, because a terminal may lack variables of the server. An
+ * empty variable counts as set. If `DATASET_FORMAT` is set to another format, no other variable is required.
  * @throws {ConfigError} with the names of variables that the served snapshot was built with and that are not set.
  */
 function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {
   const { built_from: from, is_sample: isSample } = snapshots.current?.meta ?? {};
   const differing = from === undefined ? [] : differingVariables(config, from);
   if (env['DATASET_FORMAT'] !== undefined && differing.includes('DATASET_FORMAT')) return;
-  // The address of the sample is a path in the clone that built the snapshot.
+  // The address of the bundled dataset depends on the folder of the clone that built the snapshot.
   const unset = differing.filter(
     (name) => env[name] === undefined && (name !== 'DATASET_URL' || isSample !== true),
   );

@@ -3,14 +3,14 @@ import { aliasOf, allIndicesOf, loadingAliasesOf, previousAliasOf } from '../sna
 
 /**
  * The privileges of the two keys of a registry. The keys have no privileges on the cluster or on other indices. A
- * privilege on an alias does not apply to requests that name its index, so each role lists both. The patterns match
- * complete names of indices, because indices of another registry may have the same prefix.
+ * privilege on an alias does not apply to requests that name the index instead, so each role lists aliases and indices.
+ * The patterns match complete names of indices, because indices of another registry may have the same prefix.
  */
 type Role = estypes.SecurityRoleDescriptor;
 
 /**
- * Resolves the aliases of the current and the previous snapshot, and searches their indices by name: a cached
- * response and its `ETag` must belong to one snapshot, and an alias may move between two searches.
+ * The role for reads. They resolve the aliases of the current and the previous snapshot, then search an index by its
+ * name. An alias may move between two searches, but a response and its `ETag` must belong to one snapshot.
  */
 export function readerRole(slug: string): Role {
   const alias = aliasOf(slug);
@@ -25,8 +25,8 @@ export function readerRole(slug: string): Role {
 }
 
 /**
- * Creates, merges, copies, checks and deletes indices, and moves the aliases. If Elasticsearch has no named
- * privilege below `manage`, the action itself is granted.
+ * The role for rebuilds. They create, merge, copy, check and delete indices, and move the aliases. The role grants a
+ * single action if the only named privilege for it is `manage`.
  */
 export function builderRole(slug: string): Role {
   const alias = aliasOf(slug);
@@ -55,5 +55,8 @@ export function builderRole(slug: string): Role {
 
 const MOVE_ALIASES = 'indices:admin/aliases';
 
-/** Replaces the `_meta` of an index that is not served yet. Until the flip, the index has its loading alias. */
+/**
+ * Allows replacing the `_meta` of an index. It is granted only on loading aliases, and an index loses its loading alias
+ * at the flip.
+ */
 const RECORD_CHAIN = 'indices:admin/mapping/put';

@@ -7,8 +7,8 @@ import { EXIT, readArguments, runCommand, type Exit } from './command.js';
 const USAGE = 'usage: npm run rollback, which switches to the previous snapshot, and back if it is run again';
 
 /**
- * `npm run rollback`: switches to the previous snapshot at once; run again, it switches back. Exit codes: 0
- * done, 1 failed, 2 misused, 3 a rebuild is running.
+ * `npm run rollback`: switches to the previous snapshot at once. A second run switches back. Exit codes: 0 done, 1
+ * failed, 2 misused, 3 a rebuild is running.
  */
 async function rollback({ client, lock, alias, log }: RebuildContext): Promise<Exit> {
   const held = lock === undefined ? UNSHARED_LOCK : await lock.acquire();

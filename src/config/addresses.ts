@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { percentDecoded } from '../util/percent-decoded.js';
 
 /**
- * The variables that are URLs, hosts and IP addresses. Messages describe the expected value, and never contain the
- * given one, which may have a password or a token. Every library that receives a valid value can parse it. White space
- * around a URL or an item of a list, such as the line end of a YAML block, is removed. White space in `HOST` is an
- * error.
+ * The variables that are URLs, hosts and IP addresses. Error messages describe the expected value. They never contain
+ * the actual value, because it may have a password or a token. Every library that receives a valid value can parse it.
+ * White space around a URL or an item of a list, such as the line end of a YAML block, is removed. White space in
+ * `HOST` is an error.
  */
 
 const NODES = 'must be the http(s) address of one or more nodes, comma separated';
@@ -33,7 +33,7 @@ export const redisUrl = urlOf(['redis:', 'rediss:'], 'must be redis://… or red
     (text) => /^(\/\d*)?$/.test(new URL(text).pathname),
     'must have no path except a database number, such as /0',
   )
-  // ioredis reads any of its options from the query, including those that the service relies on.
+  // The query can set any option of ioredis, including options that the service relies on.
   .refine((text) => {
     const { hash, search } = new URL(text);
     return hash === '' && /^(\?family=[046])?$/.test(search);
@@ -54,7 +54,10 @@ export const datasetUrls = z
   .transform((text) => text.split(/\s+/))
   .pipe(z.array(datasetUrl));
 
-/** A template of package URLs. A placeholder in the host could lead to another site. */
+/**
+ * A template of package URLs. The host must have no placeholder, because a package name could then lead to another
+ * site.
+ */
 export const urlTemplate = z
   .string()
   .trim()
@@ -64,7 +67,10 @@ export const urlTemplate = z
   )
   .regex(/^https?:\/\/[^/?#{]+[/?#].*\{\+?name\}/, 'must contain {name} or {+name} after the host');
 
-/** An address without query and fragment. Links must not have credentials, and `fetch` rejects them. */
+/**
+ * An address without credentials, query and fragment. Links must not contain credentials, and `fetch` rejects addresses
+ * with credentials.
+ */
 export const plainUrl = urlOf(['http:', 'https:'], 'must be http://… or https://…').refine((text) => {
   const { username, password } = new URL(text);
   return username === '' && password === '' && !hasQueryOrFragment(text);
@@ -94,7 +100,7 @@ function itemsOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** A URL with one of the protocols, such as `http:`. Later checks run only if this one succeeds. */
+/** A URL with one of the protocols, such as `http:`. If a value is not such a URL, later checks are skipped. */
 function urlOf(protocols: readonly string[], must: string) {
   return z
     .string()
@@ -103,9 +109,9 @@ function urlOf(protocols: readonly string[], must: string) {
 }
 
 /**
- * Whether a text is a URL with one of the protocols in lower case, a host (except for a file), a port other than 0, and
- * a decodable user and password. White space and control characters are rejected: `URL` drops some of them, but other
- * parsers do not.
+ * Whether a text is a URL with one of the protocols in lower case, a host (unless it is a `file:` URL), no port 0, and
+ * a user and a password that can be percent-decoded. White space and control characters are rejected: `URL` drops some
+ * of them, but other parsers do not.
  */
 function isUrl(text: string, protocols: readonly string[]): boolean {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
@@ -128,7 +134,7 @@ function isPath(url: string): boolean {
   }
 }
 
-/** Including an empty query or fragment. */
+/** Whether a URL has a query or a fragment, even an empty one. */
 function hasQueryOrFragment(url: string): boolean {
   return /[?#]/.test(url);
 }
@@ -156,8 +162,8 @@ function areAddresses(items: string[]): boolean {
 const MAPPED_PREFIX_BITS = 96;
 
 /**
- * Whether `proxy-addr` trusts exactly the given address or range. It ignores a zone, and does not read
- * `::ffff:10.0.0.0/8` as 10.0.0.0/8, but as a range of IPv6 addresses.
+ * Whether `proxy-addr` trusts exactly the given address or range. `proxy-addr` ignores a zone (`fe80::1%eth0`). It
+ * reads `::ffff:10.0.0.0/8` as a range of IPv6 addresses, not as 10.0.0.0/8.
  */
 function isAddress(item: string): boolean {
   const [address = '', bits] = item.split('/');

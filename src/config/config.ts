@@ -16,7 +16,7 @@ import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 
-/** Environment variables are missing or malformed. The message, for the operator, has one line for each variable. */
+/** Environment variables are missing or malformed. The message has one line for each variable, for the operator. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -25,9 +25,9 @@ export class ConfigError extends Error {
 const BUNDLED_DATASET = new URL('data/debian-bookworm.csv.gz', PROJECT_FOLDER).href;
 
 /**
- * Default limit of client connections. A connection whose client does not read takes up to 80 KB (requests and four
- * responses). An idle connection takes 10 KB. A thousand connections fit into a container of 512 MB and the usual
- * open-file limits.
+ * Default limit of client connections. A connection takes up to 80 KB (requests and four responses) if its client does
+ * not read the responses. An idle connection takes 10 KB. A thousand connections fit into a container of 512 MB and the
+ * usual open-file limits.
  */
 const DEFAULT_MAX_CONNECTIONS = 1000;
 
@@ -70,10 +70,13 @@ export const DEFAULT_SLUG = 'registry';
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
-/** Slugs whose index names Elasticsearch's built-in templates reserve for data streams. */
+/**
+ * Slugs that must not be used: Elasticsearch's built-in templates reserve index names with these prefixes for data
+ * streams.
+ */
 const RESERVED_SLUG = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
-/** The columns or members with the name and the weight, in the document of weights. */
+/** The columns or members with the name and the weight, in the document at `WEIGHTS_URL`. */
 const weightsColumns = z
   .string()
   .transform((text) => text.split(',').map((column) => column.trim()))
@@ -153,7 +156,7 @@ export const VARIABLES = Object.keys(settings.shape);
 
 /**
  * Options of a rule about `DATASET_FORMAT` and another variable. The error names the other variable. The rule is
- * skipped only if `DATASET_FORMAT` is malformed.
+ * checked even if other variables are malformed, but not if `DATASET_FORMAT` is.
  */
 function ofVariable(name: string, error: string) {
   const when = ({ value }: { value: unknown }) =>
@@ -187,7 +190,7 @@ function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
 const variables = withDatasetRules(settings);
 const datasetVariables = withDatasetRules(datasetSettings);
 
-/** The variables that are not empty: an empty one counts as absent. */
+/** The variables that are not empty. An empty variable counts as absent. */
 export function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
@@ -207,7 +210,7 @@ function read<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
   );
 }
 
-/** The whole configuration, validated. Names include the units. */
+/** The whole configuration, validated. Names of members include the units. */
 export type Config = ReturnType<typeof readConfig>;
 
 /**
@@ -300,7 +303,7 @@ const kibanaVariables = settings.pick({ REGISTRY_SLUG: true }).extend({
 });
 
 /**
- * Reads the configuration of the Kibana setup. The server does not need it.
+ * Reads the configuration of `npm run kibana:setup`.
  * @throws {ConfigError} like `readConfig`.
  */
 export function readKibanaConfig(env: NodeJS.ProcessEnv) {

@@ -3,12 +3,15 @@ import { OPTIONAL_FIELDS, type OptionalField } from '../snapshot/package-fields.
 
 /** `DATASET_JSON`: the paths of values in a JSON document. A path is a list of member names. */
 export interface JsonPaths extends Partial<Record<OptionalField, readonly string[] | undefined>> {
-  /** Path of the array or map; empty for the document itself. */
+  /** Path of the array or map of packages. An empty path means the document itself. */
   items: readonly string[];
-  /** Path in an item. If undefined, the name is the key of an item in a map, or the item itself in an array. */
+  /** Path of the name in an item. If undefined, the name is the item's key in a map, or the item itself in an array. */
   name?: readonly string[] | undefined;
   version?: readonly string[] | undefined;
-  /** Where a document has the address of the next page, or a token that is sent as a query parameter. */
+  /**
+   * Path of the next page's address in a document. If `parameter` is set, it is the path of a token, which is sent as
+   * this query parameter.
+   */
   next?: { path: readonly string[]; parameter?: string | undefined } | undefined;
 }
 

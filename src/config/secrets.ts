@@ -16,15 +16,15 @@ export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name)
   name,
   name.toLowerCase(),
 ]);
-/** Variables with a URL, whose user information and query may be secret. */
+/** Variables with a URL. The user information and the query of the URL may be secret. */
 const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', 'KIBANA_URL', ...PROXIES];
 
 /** Variables with several URLs, and their separators. */
 const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: /\s+/ };
 
 /**
- * All secrets in the environment, in every form in which a library may print them. Reads the raw environment, so that
- * the secrets are known before validation, even if validation fails.
+ * All secrets in the environment, in every form in which a library may print them. Reads the raw environment, because
+ * secrets are also redacted if the validation fails.
  */
 export function secretsIn(env: NodeJS.ProcessEnv): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
@@ -37,20 +37,20 @@ export function secretsIn(env: NodeJS.ProcessEnv): string[] {
   return [...new Set(secrets)].filter((secret) => secret !== '');
 }
 
-/** An API key of Elasticsearch is `<id>:<secret>` in base64. */
+/** The forms of a key, and the secret in it: an API key of Elasticsearch is `<id>:<secret>` in base64. */
 function keyForms(key: string): string[] {
   const [, secret = ''] =
     /^[\x20-\x7e]+?:([\x20-\x7e]+)$/.exec(Buffer.from(key, 'base64').toString('latin1')) ?? [];
   return [...forms(key), secret];
 }
 
-/** Uses patterns, because `URL` rejects malformed addresses. */
+/** The secrets in a URL. Uses regular expressions, because the URL may be malformed. */
 function urlSecrets(text: string): string[] {
   const [, userInfo = ''] = /:\/\/([^/?#]*)@/.exec(text) ?? [];
   const [, query = ''] = /\?([^#]*)/.exec(text.trim()) ?? [];
   const [, user = '', password = ''] = /^([^:]*):?(.*)$/s.exec(userInfo) ?? [];
   const values = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
-  // A user without a password is a token.
+  // A user without a password may be a token.
   const credentials = password === '' ? forms(user) : [...forms(password), basic(user, password), userInfo];
   return [...credentials, ...forms(query), ...values.flatMap(forms)];
 }
@@ -62,7 +62,8 @@ function basic(user: string, password: string): string {
 }
 
 /**
- * The text as written, percent-decoded, and encoded in three ways: by `encodeURIComponent`, as in a form, and by `URL`.
+ * The text as written, percent-decoded, and encoded in three ways: by `encodeURIComponent`, by `URLSearchParams`, and
+ * by `URL`.
  */
 function forms(text: string): string[] {
   const plain = percentDecoded(text) ?? text;

@@ -2,10 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 
-/** Timeout of the request for an expiration date, in milliseconds: a scrape of the metrics waits for the response. */
+/** Timeout of the request for an expiration date, in milliseconds. A scrape of the metrics waits for the response. */
 const TIMEOUT_MS = 1000;
 
-/** Maximum wait until Elasticsearch can list keys, in milliseconds. After its first start, this takes seconds. */
+/**
+ * Maximum wait until Elasticsearch can list keys, in milliseconds. After the first start of Elasticsearch, listing keys
+ * fails for some seconds.
+ */
 const LISTING_TIMEOUT_MS = 60_000;
 /** Pause between two attempts to list keys, in milliseconds. */
 const LISTING_PAUSE_MS = 250;
@@ -37,8 +40,9 @@ export async function expirationOfKey(
 
 /**
  * Lists the valid keys with these names. Retries while Elasticsearch responds with 502, 503 or 504. After its first
- * start, it responds with 503 until its security index is ready.
- * @throws {Error} in one line after `timeoutMs`; other errors of the client at once.
+ * start, Elasticsearch responds with 503 until its security index is ready.
+ * @throws {Error} with a message of one line if Elasticsearch still responds so after `timeoutMs`. Other errors of the
+ * client are thrown at once.
  */
 export async function validKeys(
   client: Client,

@@ -27,7 +27,7 @@ export class ConnectionCheckError extends Error {
 /** Elasticsearch has another major version. */
 class WrongVersionError extends ConnectionCheckError {}
 
-/** Logs once that Elasticsearch has another major version, as soon as it responds. Never throws. */
+/** Waits until Elasticsearch responds. Logs an error if it has another major version. Never throws. */
 export async function reportWrongVersion(
   access: ElasticsearchAccess,
   log: Logger,
@@ -43,7 +43,7 @@ export async function reportWrongVersion(
 
 /**
  * Checks the server at `ELASTICSEARCH_URL` once.
- * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts the credentials.
+ * @throws {ConnectionCheckError} if the server does not respond, is not an Elasticsearch 9, or rejects the credentials.
  */
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
@@ -62,8 +62,8 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
 }
 
 /**
- * The error to throw. Undefined if the credentials only lack the privilege for this request: no other request needs
- * this privilege.
+ * The error to throw. Undefined if the credentials are valid but lack the privilege for this request, because no other
+ * request needs this privilege.
  */
 function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
   const { cause } = error as Error;

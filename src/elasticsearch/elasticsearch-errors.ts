@@ -1,23 +1,23 @@
 /**
- * Elasticsearch cannot be reached, or cannot serve requests at the moment. The message names no host; `cause` has the
- * error of Elasticsearch.
+ * Elasticsearch cannot be reached, or cannot serve requests at the moment. The message names no host. If there is an
+ * error of Elasticsearch, it is the `cause`.
  */
 export class ElasticsearchUnavailableError extends Error {
   override readonly name = 'ElasticsearchUnavailableError';
 }
 
-/** Elasticsearch refuses to run a search that this service needs, because of a setting of the cluster or an index. */
+/** Elasticsearch refuses a search permanently, usually because of a setting of the cluster or an index. */
 export class SearchRefusedError extends Error {
   override readonly name = 'SearchRefusedError';
 }
 
-/** This node did not respond in time, or is not ready. Another node may serve the same request. */
+/** A node did not respond in time, or is not ready. Another node may serve the same request. */
 export class NodeUnavailableError extends ElasticsearchUnavailableError {}
 
-/** The connection to this node failed, or broke before the response was complete. The next attempt may succeed. */
+/** The connection to a node failed, or broke before the response was complete. The next attempt may succeed. */
 export class ConnectionFailedError extends NodeUnavailableError {}
 
-/** This node responded, but could not search a copy of the index. Another node may be able to. */
+/** A node responded, but could not search a copy of the index. Another node may succeed. */
 export class ShardUnavailableError extends ElasticsearchUnavailableError {}
 
 /** An index does not exist any more. Usually it was pruned after a flip that this replica has not noticed yet. */
@@ -57,7 +57,7 @@ export function isFromElasticsearch(
   return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
 
-/** Elasticsearch's reason if it could not look up an API key, which may therefore be valid. */
+/** The reason in Elasticsearch's error if it could not look up an API key. The key may be valid. */
 const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
 
 /**

@@ -20,19 +20,22 @@ export interface ElasticsearchAccess {
 }
 
 /**
- * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes: clients get an
- * error within two seconds. With three nodes, two may hang.
+ * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes. All attempts
+ * together take at most two seconds. With three nodes, a read succeeds even if two of the nodes hang.
  */
 const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
 
 /**
- * Timeout of one request of a rebuild, in milliseconds: a silently dropped connection is replaced within a minute.
- * Longer operations (merging, copying) are started and then polled. If a request times out while it waits for a shard,
- * it is sent again.
+ * Timeout of one request of a rebuild, in milliseconds. A connection that was dropped silently is replaced within a
+ * minute. Longer operations (merging, copying) are started and then polled. If a request times out while it waits for a
+ * shard, it is sent again.
  */
 const REBUILD_TIMEOUT_MS = 50_000;
 
-/** Idle connections are closed after this time, in milliseconds, before a NAT gateway or a balancer drops them. */
+/**
+ * Time after which an idle connection is closed, in milliseconds. NAT gateways and load balancers drop idle connections
+ * later.
+ */
 const IDLE_MS = 10_000;
 
 /**
@@ -65,7 +68,7 @@ export function createAdministratorClient(
 
 /**
  * Describes in one line that Elasticsearch rejects the credentials in a variable, or that they lack a privilege. The
- * description contains neither the credentials nor names of nodes or indices. Undefined for other errors.
+ * description contains neither the credentials nor names of nodes or indices. Returns undefined for other errors.
  */
 export function describeAuthError(error: unknown, variable: string): string | undefined {
   const response =
@@ -76,14 +79,16 @@ export function describeAuthError(error: unknown, variable: string): string | un
   return action === undefined ? undefined : `${variable} does not allow ${action}`;
 }
 
-/** Describes in one line why Elasticsearch does not respond. Undefined for other errors. */
+/** Describes in one line why Elasticsearch does not respond. Returns undefined for other errors. */
 export function describeConnectionError(error: unknown): string | undefined {
   if (!(error instanceof errors.ConnectionError || error instanceof errors.TimeoutError)) return undefined;
   // OpenSSL's messages end with a newline.
   return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
 }
 
-/** The error that a response of Elasticsearch describes; empty if the body has none, for example after a HEAD request. */
+/**
+ * The error in a response of Elasticsearch. An empty object if the body has no error, for example after a HEAD request.
+ */
 export function errorIn({ body }: errors.ResponseError): { type?: unknown; reason?: string } {
   return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
 }
@@ -106,8 +111,8 @@ function createClient(
 }
 
 /**
- * Something other than Elasticsearch responded. The client's transport then tries another node, and keeps this error as
- * the cause.
+ * Something other than Elasticsearch responded. The client's transport then tries another node. If it gives up, this
+ * error is the `cause` of the error that it throws.
  */
 export class NotElasticsearchError extends errors.ConnectionError {
   constructor(readonly status: number) {
@@ -115,12 +120,12 @@ export class NotElasticsearchError extends errors.ConnectionError {
   }
 }
 
-/** Status for a request that is too large for Elasticsearch or a proxy. It is not retried. */
+/** Status for a request that is too large for Elasticsearch or a proxy. Such a request is not retried. */
 const TOO_LARGE = 413;
 
 /**
- * Treats two kinds of responses as failures of the node: responses of anything but Elasticsearch (a proxy's 404 does
- * not mean that an index is absent), and responses of a node that cannot look up API keys.
+ * Treats two kinds of responses as failures of the node. First, responses that are not from Elasticsearch: a proxy's
+ * 404 does not mean that an index is absent. Second, responses of a node that cannot look up API keys.
  */
 class ElasticsearchConnection extends UndiciConnection {
   /** Why the last connection could not be opened. */
@@ -152,7 +157,9 @@ class ElasticsearchConnection extends UndiciConnection {
   }
 }
 
-/** Retries timeouts. The client's transport supports this, but the client has no option for it. */
+/**
+ * Retries requests that timed out. The client's transport has an option for this, but the client does not pass it on.
+ */
 class TimeoutRetryingTransport extends SniffingTransport {
   constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
     super({ ...options, retryOnTimeout: true });
@@ -165,7 +172,7 @@ class TimeoutRetryingTransport extends SniffingTransport {
  */
 class RoundRobinPool extends BaseConnectionPool {
   #first = 0;
-  /** Ends of the backoffs, in milliseconds since the epoch. */
+  /** For each failed node, the end of its backoff, in milliseconds since the epoch. */
   readonly #avoidUntil = new Map<Connection, number>();
 
   override getConnection(): Connection | null {

@@ -7,14 +7,15 @@ import {
 } from './elasticsearch-errors.js';
 
 /**
- * Maximum lateness of a timer, in milliseconds. A later timer is extended once by this time: this process was suspended
- * or busy, and the response may have arrived in time.
+ * If a timer fires later than this after its time, in milliseconds, it is extended once by this time. This process was
+ * suspended or busy, and the response may have arrived in time.
  */
 const LATE_TIMER_MS = 50;
 
 /**
- * Like undici's `request` with the body as text, but without streams and their promises. It takes a sixth of the time.
- * @param extend called after `timeoutMs`; returns how many more milliseconds to wait, or 0.
+ * Sends a request, and reads the body of the response as text. Takes a sixth of the time of undici's `request`, because
+ * it creates no streams and promises for them.
+ * @param extend is called after `timeoutMs`. It returns how many more milliseconds to wait, or 0.
  * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in time, or if the node cannot look
  * up the API key.
  */

@@ -2,8 +2,8 @@ import { errors } from '@elastic/elasticsearch';
 import { createReadClient, type ElasticsearchAccess } from './elasticsearch.js';
 
 /**
- * Whether the credentials lack a privilege on an index. False if security is off or the check fails: the request that
- * needs the privilege then reports any error.
+ * Whether the credentials lack a privilege on an index. Returns false if security is off or the check fails. The
+ * request that needs the privilege then reports the error.
  * @param index need not exist.
  */
 export async function lacksPrivilege(

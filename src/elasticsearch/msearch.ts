@@ -25,7 +25,10 @@ const FILTER_PATH = [
   .map((path) => `responses.${path}`)
   .join(',');
 
-/** A node searches its own copy of the index, so a hanging node does not affect the others. */
+/**
+ * Each node searches its own copy of the index if it has one, so a hanging node does not affect searches on other
+ * nodes.
+ */
 const HEADER = { preference: '_local' };
 
 /**
@@ -42,7 +45,7 @@ export function msearchRequest(
   const isOne = typeof indices === 'string';
   const searches = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
   const shards = concurrency === undefined || isOne ? '' : `&max_concurrent_shard_requests=${concurrency}`;
-  // The names of many indices would not fit into the request line.
+  // Several indices are named in the body, because many names would not fit into the request line.
   const [index, header] = isOne ? [`/${indices}`, HEADER] : ['', { ...HEADER, index: indices }];
   const before = JSON.stringify(header);
   return {
@@ -72,18 +75,20 @@ export async function runSearches(
   return pool.post(path, body, opaqueId, (text) => parseResponse(text, bodies.length, String(indices)));
 }
 
-/** Name of the clause that matches names equal to the query: it separates rank 0 from rank 1. */
+/**
+ * Name of the clause that matches names equal to the query. Hits of this clause have rank 0, other hits a higher rank.
+ */
 export const EXACT = 'exact';
 
 /** The hits of one search. */
 export interface Hits {
-  /** In base64, as stored in the index (`encodeEntry`, or `encodeRecord` for changes). */
+  /** The entries in base64, as stored in the index (by `encodeEntry`, or by `encodeRecord` for changes). */
   entries: string[];
-  /** Number of names that equal the query. They come first. */
+  /** Number of entries whose name equals the query. These entries come first. */
   exact: number;
   /**
-   * Number of all matches, if the search has `track_total_hits`. If more names match than its limit, this is a lower
-   * bound.
+   * Number of all matches, if the search has `track_total_hits`. If more names match than `track_total_hits`, this is a
+   * lower bound.
    */
   total?: number | undefined;
 }
@@ -101,7 +106,7 @@ interface SearchResponse {
   hits?: { hits?: Hit[]; total?: { value: number } };
 }
 
-/** A hit, with its entry, or with the index of its entry in the `entries` of `cutOutEntries`. */
+/** A hit. `fields` has its entry or, after `cutOutEntries`, is the position of its entry in `entries`. */
 interface Hit {
   fields: number | { entry: [base64: string] };
   matched_queries?: string[];
@@ -120,7 +125,8 @@ const TOO_MANY = 429;
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ShardUnavailableError} if a shard failed or timed out. The searched node may have been suspended, or may not
  * have noticed yet that another node is gone.
- * @throws {ElasticsearchUnavailableError} for other temporary failures. {SearchRefusedError} for permanent ones.
+ * @throws {ElasticsearchUnavailableError} for other temporary failures.
+ * @throws {SearchRefusedError} for permanent failures.
  */
 export function parseResponse(text: string, searches: number, index: string): Hits[] {
   const { entries, rest } = cutOutEntries(text);
@@ -152,9 +158,9 @@ export function parseResponse(text: string, searches: number, index: string): Hi
 }
 
 /**
- * Replaces each entry in the text with its position in `entries`, so that `JSON.parse` is three times as fast. With the
- * entries, parsing took half of the service's time for an uncached search. Base64 needs no escapes in JSON, so the cut
- * text is the entry.
+ * Replaces each entry in the text with its position in `entries`. Parsing the rest as JSON takes a third of the time.
+ * Parsing the whole text took half of the service's time for an uncached search. Base64 needs no escapes in JSON, so
+ * each text that is cut out is an entry.
  */
 function cutOutEntries(text: string): { entries: string[]; rest: string } {
   const [start = '', ...parts] = text.split(BEFORE_ENTRY);
@@ -169,7 +175,7 @@ function cutOutEntries(text: string): { entries: string[]; rest: string } {
   return { entries, rest };
 }
 
-/** A proxy may have truncated or compressed a response. */
+/** The error for an incomplete response: a proxy may have truncated or compressed it. */
 function incomplete(): NodeUnavailableError {
   return new NodeUnavailableError('the response of Elasticsearch is not complete');
 }

@@ -13,65 +13,69 @@ import { RetryBudget } from './retry-budget.js';
 import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 
 /**
- * Maximum number of connections per node, and therefore of searches that one replica has in flight there. Elasticsearch
- * runs 1.5 searches per processor. Further searches would only wait in its queue while their timeout is running.
+ * Maximum number of connections per node. It also limits the searches that one replica has in flight on a node.
+ * Elasticsearch runs 1.5 searches per processor. Further searches would only wait in its queue while their timeout is
+ * running.
  */
 export const CONNECTIONS_PER_NODE = 16;
 
 /**
- * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
- * seconds. If a node hangs, two attempts can fail: a node without a copy of the index may forward the search to the
- * hanging node. The third node then has a copy. The third attempt gets the most time, because all nodes may just be
- * slow. The last attempt gets all remaining time. While the retry budget is empty, every attempt gets all remaining
- * time.
+ * Timeouts of the attempts of a search, in milliseconds, by the number of nodes. Clients get a response within two
+ * seconds. If one of three nodes hangs, two attempts can fail: one on this node, and one on a node without a copy of
+ * the index, which forwards the search to the hanging node. If the index has two copies, the third node has the other
+ * copy. The third attempt gets the most time, because all nodes may just be slow. The last attempt gets all remaining
+ * time. While the retry budget is empty, every attempt gets all remaining time.
  */
 export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
 
-/** Timeouts of the attempts of a search, in milliseconds, with one, two, and three or more nodes. */
+/** Timeouts of the attempts of a search, in milliseconds: with one node, with two nodes, and with more nodes. */
 export type AttemptTimeouts = Readonly<Record<'one' | 'two' | 'more', readonly [number, ...number[]]>>;
 
 /** Minimum remaining time for another attempt, in milliseconds. */
 const MIN_ATTEMPT_MS = 50;
 
-/** Timeout of a connection, in milliseconds. */
+/** Timeout for opening a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
 
-/** Characters of an unexpected response that are logged. */
+/** Maximum number of characters of an unexpected response in the `cause` of an error. */
 const MAX_DETAILS = 500;
 
 /** Time for which a failed node is avoided, in milliseconds, if there is another node. */
 export const NODE_BACKOFF_MS = 3000;
 
-/** Outcome of a search: a response, a temporary failure, or a permanent rejection. */
+/** Outcome of one attempt of a search: a response, a temporary failure, or a permanent rejection. */
 export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
 
-/** Called with every search that was sent to a node, and its duration in seconds. */
+/** Called after each attempt of a search, with the origin of the node, the outcome and the duration in seconds. */
 export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) => void;
 
 interface SearchPoolOptions {
   onSearch?: OnSearch | undefined;
   /**
-   * Timeout of one attempt, in milliseconds. The last attempt also gets the unused time of the others. The default
-   * suits searches that a client waits for.
+   * Timeout of one attempt, in milliseconds. The last attempt also gets the unused time of the others. By default,
+   * `attemptTimeoutsMs` applies.
    */
   timeoutMs?: number;
-  /** Timeouts by the number of nodes, for searches that a client waits for. */
+  /**
+   * Timeouts of the attempts by the number of nodes, if `timeoutMs` is undefined. The default suits searches that a
+   * client waits for.
+   */
   attemptTimeoutsMs?: AttemptTimeouts;
   /** Backoff of a node that failed, in milliseconds. */
   nodeBackoffMs?: number;
 }
 
 interface Node {
-  /** Such as `http://127.0.0.1:9200`. */
+  /** Origin of the node's URL, such as `http://127.0.0.1:9200`. */
   origin: string;
   pool: Pool;
-  /** Path of the address, such as `/search` behind a proxy; usually empty. */
+  /** Path of the node's URL. Usually empty, but a proxy may need a path such as `/search`. */
   prefix: string;
-  /** undici does not send undefined headers. */
+  /** Headers of each request. undici does not send headers that are undefined. */
   headers: Record<string, string | undefined>;
-  /** End of the backoff, in milliseconds since the epoch. */
+  /** Until this time, in milliseconds since the epoch, the node is avoided. */
   avoidUntil: number;
-  /** Searches in flight on this node. */
+  /** Number of searches in flight on this node. */
   inFlight: number;
 }
 
@@ -113,7 +117,7 @@ export class SearchPool {
         pool: new Pool(origin, {
           connections: CONNECTIONS_PER_NODE,
           connect: { timeout: CONNECT_TIMEOUT_MS },
-          // `exchange` has its own timeout: undici's timeouts have a resolution of half a second.
+          // `exchange` has its own timeout, because undici's timeouts have a resolution of half a second.
           headersTimeout: 0,
           bodyTimeout: 0,
         }),
@@ -130,9 +134,11 @@ export class SearchPool {
    * unavailable or too slow. Retries after a timeout are limited by a budget. A single node gets a second attempt if
    * the connection failed.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
-   * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
+   * @param read reads the body of the response. If `read` throws a `NodeUnavailableError` or a `ShardUnavailableError`,
+   * another node is tried.
    * @returns the result of `read`.
-   * @throws {ElasticsearchUnavailableError} for temporary failures, {SearchRefusedError}, and what `read` throws.
+   * @throws {ElasticsearchUnavailableError} for temporary failures.
+   * @throws {SearchRefusedError} for permanent failures. Errors of `read` are thrown unchanged.
    */
   async post<T>(path: string, body: string, opaqueId: string, read: (text: string) => T): Promise<T> {
     const search = { path, body, opaqueId, read };
@@ -145,7 +151,7 @@ export class SearchPool {
         return await this.#send(node, search, tried.length, deadline);
       } catch (error) {
         tried.push(node);
-        // Later nodes are not avoided: they may fail only because of the first one.
+        // Only the first node is avoided, because later nodes may have forwarded the search to it.
         if (tried.length === 1 && error instanceof NodeUnavailableError) this.#avoid(node);
         if (!this.#mayRetry(error, tried.length, deadline)) throw error;
       } finally {
@@ -170,8 +176,8 @@ export class SearchPool {
   }
 
   /**
-   * The untried node with the fewest searches in flight; an avoided node only if there is no other. In a node that has
-   * just started, a search takes a hundred times as long, so the node gets few searches at a time.
+   * The untried node with the fewest searches in flight. An avoided node is chosen only if all other nodes were tried.
+   * On a node that has just started, a search takes a hundred times as long, so that node gets few searches at a time.
    */
   #next(tried: readonly Node[]): Node {
     this.#first = (this.#first + 1) % this.#nodes.length;
@@ -185,8 +191,8 @@ export class SearchPool {
   }
 
   /**
-   * @param earlier number of nodes that were tried before.
-   * @param deadline of all attempts, as `performance.now()`.
+   * @param earlier number of earlier attempts.
+   * @param deadline of all attempts, on the clock of `performance.now()`.
    */
   async #send<T>(
     node: Node,
@@ -210,7 +216,7 @@ export class SearchPool {
       if (status !== 200) {
         const description = `Elasticsearch responded with ${status}`;
         const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
-        // Elasticsearch answers a search with 200 or an error: another status below 400 comes from a proxy.
+        // Elasticsearch answers a search with 200 or an error. Any other status below 400 comes from a proxy.
         if (status < 400 || UNAVAILABLE_STATUSES.includes(status))
           throw new NodeUnavailableError(description, details);
         if (isRetryable(status)) throw new ElasticsearchUnavailableError(description, details);

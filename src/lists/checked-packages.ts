@@ -10,7 +10,7 @@ export interface CheckedPackages {
   total: number;
   /** Host of the first package's URL. */
   urlHost: string;
-  /** Reads them in batches, without duplicates. Can be called more than once. */
+  /** Reads the packages in batches, without duplicates. Can be called more than once. */
   read: () => AsyncIterable<PackageEntry[]>;
   /** Position of a package number in ascending order, from 0. */
   ordinalOf: (no: number) => number;
@@ -19,14 +19,14 @@ export interface CheckedPackages {
 interface CheckOptions {
   /** Counts duplicates. */
   badRows: BadRows;
-  /** Replace the weights of the list. */
+  /** If given, these weights replace the weights of the list. */
   weights?: Weights | undefined;
   signal: AbortSignal;
 }
 
 /**
  * Maximum number of repeated name hashes, and of repeated package numbers, that are collected in addition to
- * `badRows.max`. Both are collected in sorted order. If there are more, the error may not name the first duplicate.
+ * `badRows.max`. The smallest are collected. If more are repeated, the error may not name the first duplicate.
  */
 const MAX_REPEATED = 100_000;
 
@@ -55,7 +55,7 @@ export async function checkPackages(
     }
   };
   let urlHost: string | undefined;
-  // With weights, all packages are read, because joining them shows which weights have a package.
+  // With weights, all packages are read, to find the weights whose names no package has.
   for await (const [first] of read()) {
     if (first === undefined) continue;
     urlHost ??= new URL(first.url).host;
@@ -78,12 +78,13 @@ async function findDuplicates(
   const duplicates = new Map<number, number>();
   const max = badRows.max + MAX_REPEATED;
   const nameHashes = packages.nameHashes.repeated(max);
-  // The load needs the memory: up to 32 MB with 4,000,000 names.
+  // Frees memory for later steps: 32 MB with 4,000,000 names.
   packages.nameHashes.clear();
   const numbers = packages.numbers.repeated(max);
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
   /**
-   * The first occurrence of each name with a repeated hash, by canonical name, and the place of each repeated number.
+   * `firstOfName`: the first occurrence of each name with a repeated hash, by canonical name. `placeOfNumber`: the
+   * first place of each repeated number.
    */
   const firstOfName = new Map<string, { place: string; name: string }>();
   const placeOfNumber = new Map<number, string>();

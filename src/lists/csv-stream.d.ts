@@ -7,7 +7,7 @@ declare module 'csv-stream/lib/parser.js' {
     endLine?: string;
     enclosedChar?: string;
     escapeChar?: string;
-    /** Given: every line is data. Absent: the first line names the columns. */
+    /** If given, every line is data. Otherwise the first line names the columns. */
     columns?: string[];
   }
 

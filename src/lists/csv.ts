@@ -3,19 +3,22 @@ import { quote } from '../util/reason-text.js';
 import { DatasetError } from './dataset-error.js';
 import { BARE_RETURNS, hasBareReturns, NOT_UTF8, readLines, type Lines } from './documents/lines.js';
 
-/** One record: its fields, or why it has none. `line` is the line it begins on, from 1. */
+/** One record: its fields, or the reason why it is invalid. `line` is the number of its first line, from 1. */
 export type CsvRecord = { line: number; fields: string[] } | { line: number; reason: string };
 
-/** Maximum length of a line. A file with a longer one is not CSV, and the line is not buffered in memory. */
+/** Maximum length of a line, in bytes. A file with a longer line is rejected as not CSV. This limits memory. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
-/** Maximum number of lines of one record. Beyond it, the opening quote counts as a stray one. */
+/** Maximum number of lines of one record. A quote that is not closed within them is an error. */
 const MAX_RECORD_LINES = 100;
 
 const FIELD = '(?:"[^"]*(?:""[^"]*)*"|[^",\\r]*)';
-/** A record without its last line feed. Both expressions take linear time, as a field can only match in one way. */
+/**
+ * A complete record, without its last line feed. `COMPLETE` and `OPEN` take linear time, because a field can match in
+ * only one way.
+ */
 const COMPLETE = new RegExp(`^${FIELD}(?:,${FIELD})*\\r?$`);
-/** Lines that end within a quoted field. */
+/** The beginning of a record that ends within a quoted field. */
 const OPEN = new RegExp(`^(?:${FIELD},)*"[^"]*(?:""[^"]*)*$`);
 
 /** A line before the header that says how fields are separated, such as `sep=,`. */
@@ -37,14 +40,17 @@ export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<Cs
   yield reader.end();
 }
 
-/** Joins lines to records, and rejects records with errors that csv-stream's parser does not detect. */
+/** Joins lines into records, and rejects records with errors that csv-stream's parser does not detect. */
 class RecordReader {
   readonly #fields: string[] = [];
   readonly #parser = new Parser({ columns: [], enclosedChar: '"', escapeChar: '"' });
   readonly #records: CsvRecord[] = [];
   /** Number of lines read. */
   #line = 0;
-  /** The lines so far of a record whose quoted field is still open, each with its line feed. Empty if there is none. */
+  /**
+   * The lines of the open record so far, each with its line feed; empty without an open record. A record is open until
+   * its last quoted field is closed.
+   */
   #open = '';
   #openLine = 0;
 
@@ -87,12 +93,12 @@ class RecordReader {
   }
 
   #readQuoted(line: string): void {
-    // The added quote stands for the open quote of an earlier line, so that each line is checked once.
+    // The added quote replaces the earlier lines of the open record, so only the new line is checked.
     const text = this.#open === '' ? line : `"${line}`;
     this.#open += `${line}\n`;
     if (COMPLETE.test(text)) {
       // The parser strips a carriage return at the end of the last field, even if the field is quoted. The added comma
-      // makes an empty field the last one.
+      // appends an empty last field, which is removed again.
       this.#parser.parse(`${withoutReturn(this.#open.slice(0, -1))},\n`);
       this.#open = '';
       this.#fields.pop();
@@ -106,7 +112,7 @@ class RecordReader {
 
   /**
    * Reports the open record as invalid at its first line, and reads its other lines again, as new records. This takes
-   * linear time: only the last line can open a quote, as all others have an even number of quotes.
+   * linear time, because only the last of these lines can open a quote. The other lines have an even number of quotes.
    */
   #giveUpOpen(reason: string): void {
     const others = this.#open.split('\n').slice(1, -1);

@@ -1,6 +1,6 @@
 import { columnOf, type OptionalField, type PackageEntry } from '../snapshot/package-fields.js';
 
-/** Characters that must be quoted in a CSV field (RFC 4180). */
+/** A CSV field with one of these characters must be quoted (RFC 4180). */
 const SPECIAL = /[",\r\n]/;
 
 /** The columns that not every dataset has. */

@@ -4,8 +4,8 @@ import { truncateReason } from '../util/reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
 
 /**
- * The dataset cannot be downloaded or is invalid. The message is for the operator. It has the reason, names the place
- * if there is one, and has at most `MAX_REASON_LENGTH` characters.
+ * The dataset cannot be downloaded or is invalid. The message is for the operator. It states the reason and, if known,
+ * the place, in at most `MAX_REASON_LENGTH` characters.
  */
 export class DatasetError extends Error {
   override readonly name = 'DatasetError';
@@ -37,7 +37,7 @@ export function describeFailure(error: Error): string {
   return `the dataset could not be downloaded: ${reason}`;
 }
 
-/** Number of skipped rows that are described. */
+/** Maximum length of `SkippedRows.first`. */
 const DESCRIBED = 10;
 
 /** The invalid rows of a dataset that were skipped. */

@@ -45,7 +45,7 @@ export async function readList(
   { onBytes, onDownloaded }: Listener = {},
 ) {
   const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
-  // The result is defined: without validators of an earlier download, a dataset is never unchanged.
+  // The result is undefined only for an unchanged dataset. Without the option `known`, no dataset is unchanged.
   const { packages: file, takenAt } = (await downloadDataset(config, signal, {
     badRows,
     onBytes,
@@ -99,14 +99,14 @@ export function assignNumbers(
 }
 
 interface WriteOptions {
-  /** Is written into the gzip header, in whole seconds. */
+  /** The date for the gzip header, which stores whole seconds. */
   date: Date;
   signal: AbortSignal;
   /** Called with the number of packages written so far. */
   onRows: (rows: number) => void;
 }
 
-/** The target of symbolic links, even if the target does not exist yet. */
+/** The path after all symbolic links are followed. The target need not exist. */
 export async function throughLinks(path: string): Promise<string> {
   const found = await ifExists(realpath(path));
   if (found !== undefined) return found;
@@ -118,7 +118,7 @@ export async function throughLinks(path: string): Promise<string> {
  * Writes a dataset as gzip CSV, in the order of the numbers. The file gets its name once it is complete. It keeps the
  * mode and, if this process runs as root, the owner of a file that it replaces. Equal packages and dates give equal
  * bytes with the same zlib.
- * @param path must not be a symbolic link, which would be replaced.
+ * @param path must not be a symbolic link, because the link itself would be replaced.
  * @param packages is sorted in place.
  */
 export async function writeDataset(
@@ -127,7 +127,7 @@ export async function writeDataset(
   options: WriteOptions,
 ): Promise<void> {
   packages.sort((a, b) => a.no - b.no);
-  // The process id, because another run may write to the same path.
+  // The name has the process id, because another process may write to the same path.
   const partial = `${path}.${process.pid}.partial`;
   const replaced = await ifExists(stat(path));
   const file = await open(partial, 'w', replaced?.mode);
@@ -148,8 +148,8 @@ async function writeGzip(
   { date, signal, onRows }: WriteOptions,
 ): Promise<void> {
   const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
-  // `writeFile` throws the error of the pipeline. If the file were part of the pipeline, a full disk would be reported
-  // as an AbortError.
+  // An error of the pipeline is ignored here, because `writeFile` throws it. If the file were part of the pipeline, a
+  // full disk would be reported as an AbortError.
   pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
   await writeFile(file, gzip);
   const seconds = Buffer.alloc(4);
@@ -158,7 +158,7 @@ async function writeGzip(
   await file.write(Buffer.of(UNKNOWN_SYSTEM), 0, 1, SYSTEM_OFFSET);
 }
 
-/** Gives a file the mode of another one and, if this process may do so, its owner. */
+/** Gives a file the mode of the replaced file and, if this process runs as root, the same owner and group. */
 async function keepAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
   if (process.getuid?.() === 0) await file.chown(uid, gid);
   await file.chmod(mode);

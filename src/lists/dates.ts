@@ -3,8 +3,8 @@ import { isGzip } from './documents/decompress.js';
 /** Maximum time by which the clock of an origin may be ahead, in milliseconds. A later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
 /**
- * The date format of HTTP. Captures the part after the day of the week. HTTP's two obsolete date formats count as
- * unknown.
+ * The date format of HTTP. Captures the part after the day of the week. Dates in HTTP's two obsolete formats are not
+ * parsed.
  */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
 
@@ -31,7 +31,7 @@ export function gzipDate(start: Buffer): Date | undefined {
 /**
  * Picks the first plausible date: valid, later than the epoch (which file systems and servers use for "unknown"), and
  * not in the future, apart from clock skew.
- * @returns never later than now; undefined if no date is plausible.
+ * @returns the date, or now if the date is later; undefined if no date is plausible.
  */
 export function firstPlausibleDate(...dates: (Date | undefined)[]): Date | undefined {
   const now = Date.now();

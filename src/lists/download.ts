@@ -8,14 +8,14 @@ import { PackageFile } from './package-file.js';
 import type { Transfer } from './transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
 
-/** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
+/** Limits of a download. If a limit is exceeded, the download fails and leaves nothing behind. */
 export const DOWNLOAD_LIMITS = {
   /**
-   * Maximum size of all documents together, and of their decompressed text, in bytes: forty times a registry of
-   * 4,000,000 names.
+   * Maximum size of all documents together, and of their decompressed text, in bytes. It is forty times the size of a
+   * list of 4,000,000 names.
    */
   maxBytes: 16 * 2 ** 30,
-  /** Free space reserved for others, in bytes: enough for logs and other temporary files. */
+  /** Free disk space that a download leaves for logs and other temporary files, in bytes. */
   reservedBytes: 64 * 2 ** 20,
   /** Maximum waiting time for the response headers, and for each 10 KiB of the body, in milliseconds. */
   windowMs: 30_000,
@@ -41,8 +41,9 @@ export interface DownloadedDataset extends SeenDocument {
   /** SHA-256 of the only document as it was sent; undefined if there were several. */
   documentDigest: string | undefined;
   /**
-   * When the dataset was taken: the first plausible date, in this order: `Last-Modified`, the text, the gzip header,
-   * the file's modification time or `Date`. If no date is plausible, the time of the download.
+   * The date of the newest document. The date of a document is the first plausible date of `Last-Modified`, the text,
+   * the gzip header, and the file's modification time or `Date`. If no document has a plausible date, this is the time
+   * of the download.
    */
   takenAt: Date;
   packages: PackageFile;
@@ -52,7 +53,7 @@ export interface DownloadedWeights extends SeenDocument {
   weights: Weights;
 }
 
-/** What a snapshot is built from. */
+/** The documents that a snapshot is built from. */
 export interface Inputs {
   dataset: DownloadedDataset;
   /** Undefined if there is no document of weights. */
@@ -165,8 +166,9 @@ async function downloadWeights(
 }
 
 /**
- * Downloads documents within the limits. The authorization is only for the origin of the dataset.
- * @returns undefined if the only document is unchanged. @throws {DatasetError} with the reason.
+ * Downloads documents within the limits. The authorization is sent only to the origin of the dataset.
+ * @returns undefined if the only document is unchanged.
+ * @throws {DatasetError} with the reason.
  */
 async function download<T extends { digest: string }>(
   urls: readonly [string, ...string[]],

@@ -13,7 +13,7 @@ import { ProxyError, proxyOf } from '../util/proxy.js';
 import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import { withTimeout, type Transfer } from './transfer-limits.js';
 
-/** Maximum number of redirects: enough for the chains of download sites. */
+/** Maximum number of redirects: enough for download sites. */
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
@@ -42,7 +42,7 @@ export interface Authorization {
 /**
  * Requests `url` and follows redirects, without reading their bodies.
  * @returns the first response that is not a redirect, and its address.
- * @throws {DatasetError} if there are too many redirects, or one leads to no http(s) address.
+ * @throws {DatasetError} if there are too many redirects, or a redirect leads to an address that is not http(s).
  */
 export async function requestWithRedirects(
   url: URL,
@@ -74,7 +74,7 @@ export async function requestWithRedirects(
  * Sends a request on a new connection, directly or through a proxy. undici 7 is not used: under backpressure, it treats
  * the end of the connection as a failure even after a complete response, or ends the process with an assertion
  * (nodejs/undici#5360).
- * @returns the response. If the connection fails, the body fails, too.
+ * @returns the response. If the connection fails afterwards, reading the body fails, too.
  */
 async function get(
   address: URL,

@@ -4,7 +4,7 @@ import { DatasetError } from './dataset-error.js';
 /** Default maximum number of names in a table. With a version of ten characters each, they take 120 MB. */
 const MAX_NAMES = 2_000_000;
 
-/** Size of a block of records, in bytes. A larger record has its own block. */
+/** Size of a block, in bytes. A block holds records, one for each name or text. A larger record has its own block. */
 const BLOCK_BYTES = 2 ** 20;
 /** Maximum number of blocks (4 GiB), so that an address has 32 bits. */
 const MAX_BLOCKS = 2 ** 12;
@@ -25,7 +25,7 @@ const IS_TEXT = 0x80000000;
 const IS_MARKED = 0x40000000;
 const SIZE_MASK = 0x3fffffff;
 
-/** Items of a batch: few enough for the memory, and enough to make the cost per batch negligible. */
+/** Number of items in a batch: few enough to save memory, and enough to make the cost per batch negligible. */
 const BATCH = 1000;
 
 /** Address of a missing record, and value of an empty slot. */
@@ -39,14 +39,14 @@ const MAX_LOAD = 0.5;
 
 /**
  * Names in the order of their first occurrence, each with a number, a mark and texts, such as versions. They are stored
- * outside the heap: a `Map` of so many strings would exceed `HEAP_MB` of a rebuild. A name takes its UTF-8 bytes, 20
- * more bytes, and 8 to 16 bytes of slots. Its address, which is never 0, identifies it. A hash only selects a slot; the
- * names themselves are compared.
+ * outside the heap, because a `Map` of 2,000,000 strings would exceed `HEAP_MB` of a rebuild. A name takes its UTF-8
+ * bytes, 20 more bytes, and 8 to 16 bytes of slots. A name is identified by its address, which is never 0. Its hash
+ * selects the first slot to search. Two names are equal only if all their bytes are equal.
  */
 export class NameTable {
   /** Blocks of records. Records never move. */
   readonly #blocks: Buffer[] = [Buffer.allocUnsafe(BLOCK_BYTES)];
-  /** Offset of the next record in each block. */
+  /** Offset after the last record of each block. */
   readonly #ends = [1];
   /** Addresses of names, by the hash of the name (open addressing). */
   #slots = new Uint32Array(2 ** 12);
@@ -168,7 +168,10 @@ export class NameTable {
     return address;
   }
 
-  /** Writes a record after the last one. Unless it is claimed, the next record overwrites it. @returns its address. */
+  /**
+   * Writes a record after the last claimed record. The next record overwrites it, unless `#claim` is called.
+   * @returns its address.
+   */
   #writeText(text: string, head: number, flag: number): number {
     const bytes = Buffer.byteLength(text);
     let block = this.#blocks.at(-1) as Buffer;

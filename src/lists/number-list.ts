@@ -1,7 +1,7 @@
 /** Number of bytes by which a list grows, in place. */
 const GROWTH_BYTES = 2 ** 20;
 
-/** Maximum size of a list: 537 million numbers. Address space is reserved for it, not memory. */
+/** Maximum size of a list, in bytes: 537 million numbers. Only address space is reserved for this size, not memory. */
 const MAX_BYTES = 2 ** 32;
 
 /** Numbers, 8 bytes each, outside the heap. */
@@ -34,7 +34,7 @@ export class NumberList {
     return found;
   }
 
-  /** Removes each of `values` once from the sorted list, which must have them. */
+  /** Removes each of `values` once from the sorted list. The list must contain all of them. */
   remove(values: number[]): void {
     const removed = values.toSorted((a, b) => a - b);
     let kept = 0;

@@ -23,13 +23,13 @@ const TEMPORARY_STATUSES = [408, 429, 500, ...UNAVAILABLE_STATUSES];
 
 /** Additional headers of a request. */
 export interface HttpOptions {
-  /** Validators of the served dataset. */
+  /** Validators of the document that the newest snapshot was built from. */
   known?: Validators | undefined;
   authorization?: Authorization | undefined;
   headers?: OutgoingHttpHeaders | undefined;
 }
 
-/** A dataset that is being transferred. */
+/** A document that is being transferred: a dataset, a part of a dataset, or the weights. */
 export interface DatasetOrigin {
   /** The consumer must destroy it, which ends the transfer. */
   body: Readable;
@@ -50,7 +50,7 @@ export interface DatasetOrigin {
 }
 
 /**
- * Opens a local dataset.
+ * Opens a local document.
  * @param what name of the document, for messages.
  * @throws {DatasetError} if the path does not exist, or is a folder or a pipe. Devices are read.
  */
@@ -83,10 +83,10 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
 }
 
 /**
- * Requests a dataset and follows redirects.
- * @returns undefined if the dataset has not changed.
- * @throws {OriginUnavailableError} if the server is overloaded, or its headers arrive late.
- * @throws {DatasetError} if the response is not a dataset.
+ * Requests a document and follows redirects.
+ * @returns undefined if the document has not changed.
+ * @throws {OriginUnavailableError} if the server is overloaded or restarting, or its headers do not arrive in time.
+ * @throws {DatasetError} if the status is not 200, or the compression is not supported.
  */
 export async function openHttp(
   url: string,

@@ -18,12 +18,12 @@ const DEFAULT_VERSION = 'latest';
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
 
 /**
- * In a CSV, a stray quote joins all lines up to the next quote into one value, so a line break shows that a quote is
- * stray.
+ * In a CSV, a stray quote joins all lines up to the next quote into one value. A line break in a value is therefore
+ * rejected.
  */
 const HAS_LINE_BREAK = /[\n\r]/;
 
-/** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
+/** URLs with other schemes, such as `javascript:`, would become links on pages that show the packages. */
 const IS_HTTP = /^https?:\/\//i;
 
 /**
@@ -39,8 +39,8 @@ const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
 const IS_ENCODED = /^[\w.~!*'()-]*$/;
 
 /**
- * URL parsers resolve these segments, so the link would lead to another page. Writing `.` as `%2E` would not prevent
- * this.
+ * URL parsers resolve the path segments `.` and `..`, so the link would lead to another page. Writing `.` as `%2E`
+ * would not prevent this.
  */
 const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
 
@@ -49,10 +49,13 @@ class BadRowError extends DatasetError {}
 
 /** Checks each package by itself (not against the others), and numbers it. */
 export class PackageCheck {
-  /** Items seen so far: the number of a package if the list has no numbers. */
+  /** Number of items so far. If the list has no numbers, this is the number of the current package. */
   #position = 0;
   #isNumbered: boolean | undefined;
-  /** Optional fields that some package has. Packages without such a field get its default, if there is one. */
+  /**
+   * Optional fields that some package has. A package without one of these fields gets the field's default, if the field
+   * has a default.
+   */
   readonly optionalFields = new Set<OptionalField>();
 
   /** The URL template, split into its literal parts and its placeholders (`{name}` or `{+name}`). */
@@ -68,7 +71,7 @@ export class PackageCheck {
     return this.#isNumbered === true;
   }
 
-  /** @returns the package, or the reason why it cannot be used. Invalid items count as positions, too. */
+  /** @returns the package, or the reason why it cannot be used. An invalid item takes up a position, too. */
   read(item: Item): PackageEntry | string {
     this.#position++;
     if ('reason' in item) return item.reason;

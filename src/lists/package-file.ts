@@ -35,7 +35,10 @@ const END = Buffer.from(']\n');
 
 /** Consecutive packages of a list. */
 interface Batch {
-  /** The document of these packages, such as `page 3`; empty if it is the whole list. */
+  /**
+   * The document of these packages, such as `page 3`; empty if the list is one document, or the format merges repeated
+   * names.
+   */
   document: string;
   /** The place of each package in the document; empty if the format merges repeated names. */
   places: Place[];
@@ -43,8 +46,8 @@ interface Batch {
 }
 
 /**
- * Hashes a name to 53 bits, which a number holds exactly. Of 180 datasets with ten million names, one has two names
- * with the same hash.
+ * Creates a function that hashes a name to 53 bits, which a number holds exactly. On average, one of 180 datasets with
+ * ten million names has two names with the same hash.
  */
 export async function createNameHash(): Promise<(name: string) => number> {
   const hashes = await xxhash();
@@ -52,16 +55,16 @@ export async function createNameHash(): Promise<(name: string) => number> {
 }
 
 /**
- * The packages of a list in a temporary file, one JSON array a line. Each package was checked on its own and numbered.
- * The file disappears when it is closed. In addition, each package takes 16 bytes outside the heap: a hash of its name,
- * until the names have been checked, and its number.
+ * The packages of a list in a temporary file. Each line is a JSON array with up to `BATCH` packages. Each package was
+ * checked on its own and numbered. The file disappears when it is closed. Each package also takes 16 bytes outside the
+ * heap: 8 for its number, and 8 for a hash of its name. The hashes are kept until the names have been checked.
  */
 export class PackageFile {
   readonly nameHashes = new NumberList();
   readonly numbers = new NumberList();
   /** SHA-256 of the packages in their order, in hexadecimal. */
   digest = '';
-  /** Checks each package. It also shows whether the list has numbers, and which optional fields. */
+  /** Checks each package. It also records whether the list has numbers, and which optional fields the list has. */
   readonly check: PackageCheck;
 
   private constructor(
@@ -133,7 +136,7 @@ export class PackageFile {
           this.nameHashes.push(this.hashOf(name));
         }
         const json = Buffer.from(JSON.stringify(some.map(toWritten)));
-        // Without the brackets, so that the digest does not depend on the size of batches.
+        // The brackets are not hashed, so the digest does not depend on the size of batches.
         hash.update(json.subarray(1, -1)).update(',');
         const where = JSON.stringify([document, places.slice(start, start + BATCH)]).slice(0, -1);
         yield Buffer.concat([Buffer.from(`${where},`), json, END]);
@@ -161,8 +164,8 @@ export class PackageFile {
   }
 
   /**
-   * The valid packages of a list whose names may repeat, each name once. They are numbered in the order of first
-   * occurrence, and have the spelling of the entry that counts.
+   * The valid packages of a list, with repeated names merged. They are numbered in the order of first occurrence. The
+   * spelling is from the same entry as the version.
    */
   async *#merged(
     documents: Documents,
@@ -178,7 +181,7 @@ export class PackageFile {
         const [earlier] = names.lastOf(address)?.split('\n') ?? [];
         if (earlier !== undefined && !replaces(version, earlier)) continue;
         const spelling = name === canonical ? '' : name;
-        // `PackageCheck` rejects values with a line break.
+        // A line break can separate the values, because `PackageCheck` rejects values that contain one.
         const text = OPTIONAL_FIELDS.reduce(
           (one, field) => `${one}\n${entry[field] ?? ''}`,
           `${version}\n${spelling}`,

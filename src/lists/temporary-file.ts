@@ -6,8 +6,9 @@ import { DatasetError } from './dataset-error.js';
 import { CHUNK_BYTES } from './documents/decompress.js';
 
 /**
- * Bytes written between two checks of the free space. Each check requires that much space, so the transfer itself never
- * uses the reserve. At 1 MiB, the cost of the checks (0.1 ms each) is negligible.
+ * Bytes written between two checks of the free space. Each check requires `SPACE_CHECK_BYTES` of free space in addition
+ * to the reserve, so the transfer itself never uses the reserve. At 1 MiB, the cost of the checks (0.1 ms each) is
+ * negligible.
  */
 const SPACE_CHECK_BYTES = 2 ** 20;
 /** Maximum time between two checks, in milliseconds: other processes may fill the disk during a slow transfer. */
@@ -15,7 +16,7 @@ const SPACE_CHECK_MS = 1000;
 
 /**
  * Creates a temporary file that disappears when it is closed. If this process is killed, the file disappears, too. If
- * it is killed between `open` and `unlink`, an empty file is left.
+ * the process is killed between `open` and `unlink`, an empty file is left.
  */
 export async function openTemporaryFile(): Promise<FileHandle> {
   const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
@@ -40,7 +41,7 @@ export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
 }
 
 /**
- * Passes on chunks that are written to a temporary file.
+ * Passes on chunks, which the caller writes to a temporary file.
  * @param reservedBytes free space reserved for other files.
  * @throws {DatasetError} if the free space runs out.
  */

@@ -32,10 +32,10 @@ export class Weights {
   ) {}
 
   /**
-   * Reads a document: CSV with a header, or JSON lines, told apart by the first character. Of a repeated name, the
-   * larger weight counts.
+   * Reads a document: CSV with a header, or JSON lines. The first character that is not white space shows which format
+   * it is. If a name is repeated, its largest weight counts.
    * @param nameRule the rule for comparing names of the document with names of the dataset.
-   * @throws {DatasetError} The caller adds the name of the document.
+   * @throws {DatasetError} if the document is invalid. The caller adds the name of the document.
    */
   static async read(
     text: AsyncIterable<Buffer>,
@@ -67,13 +67,16 @@ export class Weights {
     return new Weights(table, nameRule, hash.digest('hex'));
   }
 
-  /** Number of different names, and number of names that no package passed to `join` has. */
+  /**
+   * Number of different names, and number of unknown names. A name is unknown until a package with this name is passed
+   * to `join`.
+   */
   get counts(): { names: number; unknown: number } {
     const { size, marked } = this.table;
     return { names: size, unknown: size - marked };
   }
 
-  /** A warning if no package passed to `join` has one of the names; otherwise undefined. */
+  /** A warning if all names are unknown; otherwise undefined. */
   get warning(): string | undefined {
     const { names, unknown } = this.counts;
     if (unknown < names) return undefined;
@@ -86,7 +89,7 @@ export class Weights {
     return address !== 0 && this.table.isMarked(address) && this.table.numberAt(address) > 0;
   }
 
-  /** Sets the weight of each package; 0 if the document has none. Weights in the dataset are replaced. */
+  /** Sets the weight of each package; 0 if the document has no weight for it. Weights in the dataset are replaced. */
   join(entries: PackageEntry[]): void {
     for (const entry of entries) {
       const address = this.#find(entry.name);
@@ -132,7 +135,7 @@ async function* rowsOf(
   if (!hasWeights) throw new DatasetError(`no line has a member ${quote(columns.weight)} (WEIGHTS_COLUMNS)`);
 }
 
-/** @throws {DatasetError} unless a header has a column once. */
+/** @throws {DatasetError} unless the header has the column exactly once. */
 function indexIn(header: string[], column: string): number {
   const index = header.indexOf(column);
   if (index !== -1 && index === header.lastIndexOf(column)) return index;

@@ -23,7 +23,8 @@ const MAX_SIMILAR = 50;
 const MAX_BYTES = 512;
 
 /**
- * A look-alike that is used at least this many times as often as an existing package is probably the intended package.
+ * If a look-alike is used at least this many times as often as an existing package, it is probably the intended
+ * package.
  */
 const FAR_MORE_USED = 100;
 
@@ -43,8 +44,8 @@ type Checked = z.output<typeof checkedSchema>;
 /**
  * Checks names, one request after the other. Versions and other additions to a name are removed, unless a package has
  * the whole text as its name.
- * @param compareExisting whether to search for far more used look-alikes of existing packages, too, beginning with the
- * least used package. Packages without a weight are left out.
+ * @param compareExisting whether to search also for look-alikes that are used far more than an existing package. The
+ * least used packages are searched for first. Packages without a weight are skipped.
  * @returns one result for each name, in the order of `names`.
  */
 export async function checkPackages(

@@ -28,7 +28,8 @@ function listIn(value: unknown): unknown {
 }
 
 /**
- * Also accepts a value as text, in upper or lower case, and null instead of an absent value. Some clients send these.
+ * A schema that also accepts null, and the value as text in upper or lower case, because some clients send them. Null
+ * and an absent value mean `fallback`.
  */
 function lenient<T extends number | boolean | string>(schema: z.ZodType<T>, fallback: T) {
   const valueOf = (value: unknown) =>
@@ -47,7 +48,10 @@ function annotationsOf(title: string) {
   return { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 }
 
-/** The MCP server: three tools, which read the API of one service. Errors of the API are errors of the tools. */
+/**
+ * The MCP server: three tools that read the API of one service. An error of the API becomes an error result of the
+ * tool.
+ */
 export function createMcpServer(api: ApiClient, version: string): McpServer {
   const server = new McpServer(
     { name: 'package-registry-search', version },
@@ -110,7 +114,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
   return server;
 }
 
-/** A structured result, and its text for clients without structured results. */
+/** A result as structured content and as JSON text. Some clients read only the text. */
 function result(structuredContent: Record<string, unknown>): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
 }

@@ -29,7 +29,7 @@ export const snapshotSchema = z.object({
 
 const NOTE = 'This is a snapshot: a newer package may be missing.';
 
-/** `/stats`. The name of one member contains the slug of the registry. */
+/** The response of `/stats`. The name of its member `total_<slug>_packages` contains the slug of the registry. */
 const statsSchema = z.looseObject({ source: z.string() });
 const TOTAL = /^total_(.+)_packages$/m;
 
@@ -39,7 +39,7 @@ const TOTAL = /^total_(.+)_packages$/m;
  */
 const MAX_QUERY_LENGTH = 7000;
 
-/** Maximum number of names in one `/lookup`, and in a call. */
+/** Maximum number of names in one `/lookup`, and in one call of a tool. */
 export const MAX_NAMES = 100;
 
 /** Results of a search, and whether there are more. */
@@ -66,7 +66,7 @@ export class SnapshotReader {
   static async open(api: ApiClient, signal: AbortSignal): Promise<SnapshotReader> {
     const { body, headers } = await api.get('stats', [], statsSchema, signal);
     const [, registry = ''] = TOTAL.exec(Object.keys(body).join('\n')) ?? [];
-    // Some proxies remove unknown headers, or all but a few.
+    // Some proxies remove `Last-Modified` or `X-Snapshot`.
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
     const taken_at = Number.isNaN(takenAt.getTime()) ? 'unknown' : takenAt.toISOString();
     const about = { registry, source: body.source, taken_at, note: NOTE };
@@ -74,7 +74,7 @@ export class SnapshotReader {
     return new SnapshotReader(api, id === null ? [] : [['snapshot', id]], about, signal);
   }
 
-  /** The packages with these names, by the given name. Names without a package are missing. */
+  /** Maps each given name to its package. Names without a package are missing. */
   async lookup(names: readonly string[]): Promise<Map<string, Package>> {
     const schema = z.object({
       results: z.array(z.object({ name: z.string(), package: packageSchema.nullable() })),
@@ -112,7 +112,7 @@ export class SnapshotReader {
   }
 }
 
-/** The parameters of names, in groups that fit into one request. */
+/** The `name` parameters of `/lookup`, in groups. Each group fits into one request. */
 function groupsOf(names: readonly string[]): Params[] {
   const groups: Params[] = [];
   let length = Infinity;

@@ -1,9 +1,9 @@
 import { trimWhiteSpace } from '../util/unicode.js';
 
-/** An alias of npm stands for another package: `mine@npm:lodash@4`. */
+/** The alias in an npm specifier: `mine@` in `mine@npm:lodash@4`, which installs `lodash`. */
 const ALIAS = /^.+@(?=npm:)/;
 
-/** Quotes, and the name of a registry: `"lodash"`, `npm:lodash@4`. */
+/** The possible text before a name: a quote and the name of a registry, as in `"lodash"` and `npm:lodash@4`. */
 const PREFIX = /^["'`“‘]?(?:(?:npm|jsr|pypi|gem|cargo|composer|nuget|maven|conda|cran):)?/;
 
 /** The possible text after a name, with examples. */
@@ -30,7 +30,7 @@ const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]|::/;
 const DISTRIBUTIONS = ['deb', 'rpm', 'apk', 'alpm'];
 
 /**
- * The name in a text from a manifest or command line, which may also have a version, extras or quotes.
+ * The package name in a text from a manifest or command line. The text may also contain a version, extras or quotes.
  * @returns undefined if there is no name.
  */
 export function nameIn(text: string): string | undefined {

@@ -24,13 +24,10 @@ export interface Watched {
   keys: readonly { name: string; client: Client; apiKey: string | undefined }[];
 }
 
-/**
- * Labels for the name of a policy. `budget` is the old label, from 0.3.0. Remove it in the release after the one that
- * adds `policy`.
- */
+/** Labels for the name of a policy. 0.3.0 has only `budget`. Remove `budget` one release after `policy` was added. */
 const POLICY_LABELS = ['policy', 'budget'];
 
-/** The collectors of all counters and states of the service. */
+/** The collectors of all counters and gauges of the service. */
 export function collectors(watched: Watched): Collector[] {
   const { server, exports, cache, snapshots, rebuilds, keys } = watched;
   const { search, similar } = watched.limiters;

@@ -30,8 +30,8 @@ export function gauge(name: string, help: string, read: Collector['read'], ...la
 }
 
 /**
- * The metrics for Prometheus. Durations are observed as they occur. All other values are plain numbers, read on every
- * scrape. A request therefore costs one observation, and each search attempt another.
+ * The metrics for Prometheus. The durations of requests and search attempts are observed as they occur. All other
+ * values are read on every scrape.
  */
 export class Metrics {
   readonly registry = new Registry();
@@ -46,7 +46,7 @@ export class Metrics {
     ['node', 'outcome'],
   );
 
-  /** @param slug the label `registry`, which separates the metrics of sibling deployments. */
+  /** @param slug value of the label `registry`, which separates the metrics of several registries. */
   constructor(slug: string) {
     this.registry.setDefaultLabels({ registry: slug });
     collectDefaultMetrics({ register: this.registry });

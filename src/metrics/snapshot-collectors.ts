@@ -7,8 +7,8 @@ import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
 /**
- * Prefixes of the metrics of the served snapshot. `generation` is the old prefix, from 0.3.0. Remove it in the release
- * after the one that adds `snapshot`.
+ * Prefixes of the metrics of the served snapshot. 0.3.0 has only `generation`. Remove `generation` one release after
+ * `snapshot` was added.
  */
 const PREFIXES = ['snapshot', 'generation'];
 
@@ -57,7 +57,7 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   ];
 }
 
-/** Metrics of the rebuilds of this process, and of the result of the last rebuild of any replica or command. */
+/** Metrics of the rebuilds that this process started, and the result of the last rebuild by any replica or command. */
 export function ofRebuilds(rebuilds: RebuildService): Collector[] {
   const progress = () => rebuilds.progress;
   return [

@@ -11,8 +11,8 @@ const OVERHEAD_BYTES = 1600;
 const MIN_COMPRESSED_BYTES = 1024;
 
 /**
- * Caches responses and their compressed variants, bounded in bytes. Concurrent requests for the same response share its
- * creation.
+ * Caches responses and their compressed variants, up to a total size in bytes. Concurrent requests for the same
+ * response share its creation.
  */
 export class ResponseCache {
   /**
@@ -45,7 +45,10 @@ export class ResponseCache {
     return this.#create(key, make);
   }
 
-  /** The response in an encoding. Compresses it unless the variant is cached; small responses are not compressed. */
+  /**
+   * The response in an encoding. Compresses it unless the compressed variant is cached. Small responses are not
+   * compressed.
+   */
   inEncoding(key: string, response: BodyResponse, encoding: Encoding): BodyResponse | Promise<BodyResponse> {
     if (response.body.length < MIN_COMPRESSED_BYTES) return response;
     const encodedKey = `${encoding} ${key}`;
@@ -53,7 +56,7 @@ export class ResponseCache {
     return kept ?? this.#create(encodedKey, () => compress(response, encoding, 5));
   }
 
-  /** Creates and stores a response, once for concurrent calls. */
+  /** Creates and stores a response. Concurrent calls with the same key share the creation. */
   #create(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     let pending = this.#inFlight.get(key);
     if (pending === undefined) {
@@ -73,8 +76,8 @@ export class ResponseCache {
 }
 
 /**
- * Node allocates small buffers from slabs of `Buffer.poolSize` bytes. A slab stays in memory as long as any of its
- * buffers.
+ * Copies the body if it is part of a larger slab of memory. Node allocates small buffers from slabs of
+ * `Buffer.poolSize` bytes, and a cached part would keep the whole slab in memory.
  */
 function unpooled(body: Buffer): Buffer {
   return body.buffer.byteLength === body.length ? body : exactCopy(body);

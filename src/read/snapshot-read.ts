@@ -18,22 +18,22 @@ export interface SnapshotQuery {
   snapshot?: string | undefined;
 }
 
-/** An endpoint whose responses are constant for a snapshot: the steps that differ between endpoints. */
+/** The steps of a read that differ between endpoints. The response must depend only on the request and the snapshot. */
 export interface SnapshotRead<
   Query extends SnapshotQuery = SnapshotQuery,
   Source extends Snapshot = Snapshot,
 > {
   /** Checks the parameters. @param url path and query as sent. */
   parse(querystring: string, url: string): Query;
-  /** Selects the snapshot, and other sources of the endpoint. */
+  /** Selects the snapshot and, for `/changes`, its chain. */
   select(query: Query): Promise<Source>;
-  /** The normalised request: equal requests to a snapshot have equal responses. */
+  /** The normalised request. Requests with equal keys have equal responses from the same snapshot. */
   key(query: Query, source: Source): string;
   /** Searches, and renders the results. */
   search(query: Query, source: Source, requestId: string): Promise<BodyResponse>;
 }
 
-/** Creates the handlers of reads: they share a cache. */
+/** Returns a function that creates the handlers of reads. All handlers share the cache. */
 export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
   return function handlerOf<Query extends SnapshotQuery, Source extends Snapshot>(
     read: SnapshotRead<Query, Source>,
@@ -57,12 +57,12 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
       }
       const search = async () => {
         const { status, headers, body } = await read.search(query, source, state.requestId);
-        // A problem has a different tag, because a 304 must refer to a 200.
+        // A problem (RFC 9457) has a different tag. A client that sends this tag gets no 304.
         const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
         return { status, headers: { ...headers, ...validators(source, tag) }, body };
       };
       const inForm = (response: BodyResponse) => {
-        // `*` matches any 200.
+        // `If-None-Match: *` matches any 200 response.
         if (condition === '*' && response.status === 200)
           return { status: 304, headers: validators(source, etagOf(source, request)) };
         const encoding = encodingFor(req.headers['accept-encoding']);
@@ -85,7 +85,7 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
   };
 }
 
-/** Headers of both the response and the 304. */
+/** The headers that a response and its 304 have in common. */
 export function validators({ id }: Snapshot, tag: string) {
   return {
     ETag: tag,

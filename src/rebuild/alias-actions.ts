@@ -2,9 +2,9 @@ import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
- * The actions of `_aliases` requests. Elasticsearch applies all actions of a request, or none. Every request contains
- * its own precondition (`must_exist`), so a process that was suspended and lost its lock cannot change what others
- * serve.
+ * An action of an `_aliases` request. Elasticsearch applies all actions of a request, or none. Every request contains a
+ * precondition (`must_exist`). A process that was suspended and lost its lock therefore cannot change which snapshot is
+ * served.
  */
 export type Action = estypes.IndicesUpdateAliasesAction;
 
@@ -28,7 +28,7 @@ export function isMissing(error: unknown): boolean {
 export interface Flip {
   /** The index that is served; undefined before the first flip. */
   from: string | undefined;
-  /** The index of the previous snapshot. */
+  /** The index of the previous snapshot before the flip; undefined if there is none. */
   previous?: string | undefined;
   /** The new index, which is complete. */
   to: string;
@@ -37,8 +37,9 @@ export interface Flip {
 }
 
 /**
- * Serves a finished index instead of `from`. If a rebuild of this registry created `from`, `from` becomes the previous
- * snapshot. If an operator had moved the alias to an index that no rebuild created, the previous snapshot stays.
+ * The actions that serve a finished index instead of `from`. If a rebuild of this registry created `from`, `from`
+ * becomes the previous snapshot. If an operator had moved the alias to an index that no rebuild created, the previous
+ * snapshot stays.
  */
 export function flipActions(alias: string, { from, previous, to, changes }: Flip): Action[] {
   const finished = changes === undefined ? [to] : [to, changes];
@@ -57,7 +58,9 @@ export function flipActions(alias: string, { from, previous, to, changes }: Flip
   ];
 }
 
-/** Serves the previous snapshot again; the current one becomes the previous. */
+/**
+ * The actions of a rollback. The previous snapshot is served again, and the current snapshot becomes the previous one.
+ */
 export function swapActions(alias: string, current: string, previous: string): Action[] {
   const name = previousAliasOf(alias);
   return [
@@ -73,7 +76,10 @@ export function whileServed(alias: string, index: string): Action[] {
   return [remove(index, alias), serve(index, alias)];
 }
 
-/** Makes sure that an index can never be served. Fails if it is served already. */
+/**
+ * Removes the loading alias, without which no flip can serve the index. The request fails if the index has no loading
+ * alias, for example because it is already served.
+ */
 export function neverServe(index: string): Action[] {
   return [remove(index, loadingAliasOf(index))];
 }

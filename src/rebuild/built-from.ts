@@ -33,7 +33,7 @@ export function isSameInput(config: Inputs, { built_from: from, mapping_version 
   return isDeepStrictEqual(stored({ ...builtFrom(config), addresses, weights_address }), stored(from));
 }
 
-/** As Elasticsearch stores it: without undefined members. */
+/** The inputs as Elasticsearch stores them: without undefined members. */
 function stored(from: BuiltFrom): BuiltFrom {
   return JSON.parse(JSON.stringify(from)) as BuiltFrom;
 }

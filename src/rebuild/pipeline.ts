@@ -26,7 +26,10 @@ import { recordChanges } from './steps/record-changes.js';
 import { verify } from './steps/verify.js';
 import { assertNotShrunk, assertWeightsKept } from './steps/losses.js';
 
-/** Message of the error that keeps the bundled sample from replacing the packages of a registry. */
+/**
+ * Error message if a rebuild would load the bundled sample into another registry or replace a real dataset by the
+ * sample.
+ */
 export const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
 
@@ -40,9 +43,12 @@ export interface RebuildOptions {
   signal: AbortSignal;
   /** The latest validators of documents that were downloaded again and had the same content. */
   seen?: SeenDataset | undefined;
-  /** Called with the latest validators if nothing has changed although a document was downloaded again. */
+  /** Called with the latest validators if a document was downloaded again, but nothing had changed. */
   onSeen?: (seen: SeenDataset) => void;
-  /** Called before the index is created, so that it can be removed if this process is killed. */
+  /**
+   * Called with the name of the index before the index is created. The server can then delete the index if this process
+   * is killed.
+   */
   onIndex?: (index: string) => void;
 }
 
@@ -62,10 +68,10 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
   const previous = await findIndex(client, previousAliasOf(alias), { signal });
   assertMovable('served', served);
   assertMovable('previous', previous);
-  // Listed right after the lock is acquired: if this process is suspended and loses the lock, other processes may
-  // create indices, which must not be in this list.
+  // The list is read right after the lock was acquired. Otherwise, it could contain indices that another process
+  // created after this process had lost the lock.
   const indices = await listIndices(client, alias, signal);
-  // After a rollback, the newest snapshot is the previous one. Its dataset is not built again.
+  // After a rollback, `previous` is the newest snapshot. Its unchanged dataset must not be built again.
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
   const badRows = new BadRows(config.dataset.maxBadRows, log);
   const inputs = await downloadInputs(config, signal, {
@@ -146,7 +152,7 @@ interface Input {
   index: string;
   dataset: CheckedPackages;
   meta: SnapshotMeta;
-  /** The snapshot served until the flip, and the one before it. */
+  /** `served` is served until the flip. `previous` is the previous snapshot until then. */
   served: FoundIndex | undefined;
   previous: FoundIndex | undefined;
 }
@@ -184,7 +190,10 @@ async function buildAndServe(context: RebuildContext, options: RebuildOptions, i
   await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
 }
 
-/** The documents of the newest snapshot; undefined if the rebuild must build an index even if they have not changed. */
+/**
+ * Digests and validators of the newest snapshot's documents. Undefined if an index must be built even from unchanged
+ * documents.
+ */
 function knownOf(
   { config }: RebuildContext,
   { skipIf, seen }: RebuildOptions,

@@ -17,11 +17,11 @@ export interface Connections {
   reader: Client;
   /** Has the rights to rebuild. */
   client: Client;
-  /** Also has the rights to rebuild. Searches the new index. */
+  /** Has the rights to rebuild, like `client`. Searches the new index. */
   pool: SearchPool;
-  /** Also has the rights to rebuild, and a longer timeout than `pool`. Reads whole snapshots. */
+  /** Has the rights to rebuild, and a longer timeout than `pool`. Reads whole snapshots. */
   exportPool: SearchPool;
-  /** Undefined if it is not configured. */
+  /** Undefined if Redis is not configured. */
   redis: Redis | undefined;
   close(): Promise<void>;
 }
@@ -33,14 +33,14 @@ export interface RebuildContext extends Connections {
   alias: string;
   /** Tracks the snapshots being served. Polls only after `start()`. */
   snapshots: SnapshotWatcher;
-  /** Both are undefined without Redis. */
+  /** `lock` and `status` are undefined without Redis. */
   lock: RebuildLock | undefined;
   status: StatusStore | undefined;
 }
 
 /**
  * Connects to Elasticsearch and Redis.
- * @param withoutRedis the consequence while Redis does not respond, for the log.
+ * @param withoutRedis text for the log: the consequence while Redis does not respond.
  */
 export async function connect(config: Config, log: Logger, withoutRedis: string): Promise<Connections> {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
@@ -57,7 +57,7 @@ export async function connect(config: Config, log: Logger, withoutRedis: string)
   return { reader, client, pool, exportPool, redis, close };
 }
 
-/** Adds the objects of the configured registry. Closing the result closes the connections. */
+/** Adds the objects of one registry to connections. Closing the result closes the connections. */
 export function rebuildContextOf(connections: Connections, config: Config, log: Logger): RebuildContext {
   const { reader, redis } = connections;
   const { slug } = config.registry;
@@ -73,7 +73,7 @@ export function rebuildContextOf(connections: Connections, config: Config, log: 
   };
 }
 
-/** The context of a process that has no other use for its connections. */
+/** Creates a context with its own connections, for a command or a rebuild process. */
 export async function createRebuildContext(
   config: Config,
   log: Logger,

@@ -94,7 +94,7 @@ export async function retry<T>(
 
 /**
  * Keeps a `RetryableError`. Other errors are replaced: their messages may contain addresses, and clients see the
- * reason.
+ * message.
  */
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
@@ -110,7 +110,7 @@ function describeMs(ms: number): string {
 /**
  * Polls a long step until it is done. Retryable failures count as polls without progress.
  * @param step name of the step in the log and in the error, such as `the merge`.
- * @param look polls once. `evidence` is everything observable that changes while the step advances; compared by value.
+ * @param look polls once. `evidence` is all state that changes while the step advances. It is compared by value.
  * @throws {StalledError} after `stallMs` without a change of `evidence`.
  */
 export async function waitUntilDone(

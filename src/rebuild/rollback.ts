@@ -10,8 +10,8 @@ import type { RetryOptions } from './retry.js';
 const STALL_MS = 60_000;
 
 /**
- * Serves the previous snapshot; a second call reverses it. The caller must hold the lock.
- * @param options with a signal that aborts when the lock is lost.
+ * Serves the previous snapshot. A second call reverses the first. The caller must hold the lock.
+ * @param options `signal` must abort when the lock is lost.
  * @returns the index that is served now.
  * @throws {FlipError}
  * @throws {Error} if there is no previous snapshot, this version cannot read it, it is closed, or another process

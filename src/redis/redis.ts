@@ -36,18 +36,18 @@ const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
 ];
 
 /**
- * Options of every connection. They turn off ioredis's own commands, which need additional rights or which proxies
- * reject, such as HELLO of protocol 3.
+ * Options of every connection. They turn off the commands that ioredis itself sends, such as HELLO of protocol 3. These
+ * commands need additional privileges, or proxies reject them.
  */
 export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
 
-/** Describes in one line why a command of a connection failed, without any address. */
+/** Describes in one line why a command failed. The text contains no address. */
 export function describeRedisError(error: unknown, redis: Redis): string {
   const lastError = lastErrors.get(redis);
   return meaningOf(error as RedisError) ?? (lastError && meaningOf(lastError)) ?? NO_RESPONSE;
 }
 
-/** Undefined if the connection failed, unless TLS is the reason. */
+/** The meaning of an error. Undefined if the connection failed for another reason than TLS. */
 function meaningOf(error: RedisError): string | undefined {
   const { name, message, code = '', command } = error;
   if (/^(EPROTO|ERR_SSL)/.test(code))
@@ -61,8 +61,8 @@ function meaningOf(error: RedisError): string | undefined {
 }
 
 /**
- * Attempts a write without effect: to a key that never exists. @throws the error of Redis if it accepts no writes, for
- * example because it is a replica or full.
+ * Attempts a write without effect: `XX` changes only an existing key, and this key never exists.
+ * @throws the error of Redis if it accepts no writes, for example because it is a replica or full.
  */
 export async function probeWrites(redis: Redis, slug: string): Promise<void> {
   await redis.set(`${slug}:probe`, 1, 'PX', 1000, 'XX');
@@ -98,7 +98,7 @@ export async function createRedis(
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
-    // Long enough that a process that was suspended for a second still accepts the responses to earlier commands.
+    // A process that was suspended for a second must still accept the responses to earlier commands.
     commandTimeout: 2000,
     socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
@@ -109,10 +109,7 @@ export async function createRedis(
       return true;
     },
   });
-  /**
-   * The reasons logged since Redis last responded. Each is logged once. A different reason is logged, too, such as a
-   * wrong password after a broken connection.
-   */
+  /** The reasons logged since Redis last responded. Each reason is logged once. */
   const reasons = new Set<string>();
   const report = (error: Error) => {
     lastErrors.set(redis, error);
@@ -154,7 +151,8 @@ export async function createRedis(
 /**
  * Resolves once Redis has responded on this connection. Before `ready`, ioredis waits for a response only if it sends a
  * password.
- * @throws the error reply of Redis, or the error of the connection. If Redis only rejects PING, nothing is thrown.
+ * @throws the error reply of Redis, or the error of the connection. A rejection of the command PING itself is not
+ * thrown: Redis has responded.
  */
 async function firstReply(redis: Redis): Promise<void> {
   if (redis.options.password) return;

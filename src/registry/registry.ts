@@ -17,13 +17,13 @@ export interface Shared {
   pool: SearchPool;
   limiters: SearchLimiters;
   log: Logger;
-  /** The variables of the configuration, which rebuilds read, too. */
+  /** The environment variables of the configuration. Rebuilds read them, too. */
   env: NodeJS.ProcessEnv;
   /** Called with the progress of rebuilds. */
   onRebuild: ((report: ProgressReport) => void) | undefined;
 }
 
-/** Everything of the service that belongs to one registry: its served snapshots, their reads, and its rebuilds. */
+/** All objects of one registry: for its served snapshots, for searches, and for rebuilds. */
 export class Registry {
   readonly snapshots: SnapshotWatcher;
   readonly catalog: Catalog;

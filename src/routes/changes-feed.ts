@@ -17,8 +17,8 @@ const MAX_ENTRIES = 100;
 const CONTENT_TYPE = 'application/atom+xml';
 
 /**
- * Characters that a URL (WHATWG) may contain and an IRI (RFC 3987) must encode. IRIs may have brackets in the host, and
- * one `#`.
+ * Characters that are allowed in a URL (WHATWG), but must be encoded in an IRI (RFC 3987). Exceptions are brackets in
+ * the host, and one `#`.
  */
 const NOT_IRI = /%(?![\da-f]{2})|[[\]\\^`{|}#]/gi;
 
@@ -90,7 +90,7 @@ function feedOf(
   const address = addressOf(filter);
   const feed = new Feed({
     id: uuidUrn(filter === undefined ? slug : `${slug} ${address}`),
-    // The library takes `&amp;` for an escaped ampersand.
+    // The library treats `&amp;` in the title as an ampersand that is already escaped.
     title: legalXml(`New packages of ${source}${describe(filter)}`).replaceAll('&amp;', '&amp;amp;'),
     author: { name: source },
     updated: dateOf(newest),
@@ -98,19 +98,19 @@ function feedOf(
   });
   for (const { snapshot: id, entry } of additions) {
     feed.addItem({
-      // Changes only if the package is removed and added again.
+      // The id of an entry changes only if the package is removed and added again.
       id: uuidUrn(`${slug} ${id} ${entry.name}`),
       title: escapeHtml(legalXml(`${entry.name} ${entry.version}`)),
       link: iriOf(entry.url),
       date: dateOf(id),
     });
   }
-  // The library allows only absolute addresses.
+  // The library allows only absolute URLs, so the relative link is inserted into its output.
   const self = `<link rel="self" href="${address.replaceAll('&', '&amp;')}"/>`;
   return feed.atom1().replace('</generator>', `$&\n    ${self}`);
 }
 
-/** When a snapshot was built; the epoch if it was restored under a name without a date. */
+/** When a snapshot was built. The Unix epoch, if its index was restored under a name without a date. */
 function dateOf(id: string): Date {
   return new Date(Date.parse(builtAt(id) ?? '') || 0);
 }

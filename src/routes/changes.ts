@@ -110,14 +110,14 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
   };
 }
 
-/** The parameters, and the name that the cursor stands for. */
+/** The parameters. `cursor` is the text of the parameter `after`, and `after` is the name in the decoded cursor. */
 type ChangesQuery = Pick<z.output<typeof changesParams>, 'since' | 'limit' | 'snapshot'> & {
   cursor: string | undefined;
   after: string | undefined;
   filter: NameFilter | undefined;
 };
 
-/** Binds cursors to their `since` and filter; the prefix keeps them apart from search cursors. */
+/** The text that a cursor is bound to: `since` and the filter. The prefix prevents the use of search cursors. */
 function cursorKey(since: string | undefined, filter: NameFilter | undefined): string {
   return withFilter(`changes ${since}`, filter);
 }

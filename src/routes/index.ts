@@ -42,7 +42,7 @@ export interface RouteDeps {
   config: Config;
   registry: Registry;
   exports: SnapshotExports;
-  /** Counts requests and wrong secrets. */
+  /** For the limits of requests and of wrong secrets. */
   rateLimiter: RateLimiterDeps;
   tokens: BypassTokens;
   cache: ResponseCache;
@@ -174,7 +174,9 @@ function ofPage(handler: Handler): Handler {
   };
 }
 
-/** The points of the limit `of` that a request to each endpoint costs. */
+/**
+ * For each endpoint, the points of the limit `of` that a request costs: 0 if the endpoint has another limit, or none.
+ */
 function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];

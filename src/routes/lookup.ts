@@ -11,7 +11,7 @@ import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam
 /** Maximum number of names in one request. */
 const MAX_NAMES = 100;
 
-/** Names that cost one point of the rate limit. */
+/** Number of names that together cost one point of the rate limit. */
 const NAMES_PER_POINT = 10;
 
 const lookupParams = z.object({
@@ -59,7 +59,7 @@ export const LOOKUP_COST = {
     Math.ceil(parseParams(lookupParams, querystring).name.length / NAMES_PER_POINT),
 } satisfies Cost;
 
-/** `GET /lookup?name=&name=`: the packages with these names, compared by the rule of the snapshot. */
+/** `GET /lookup?name=&name=`: the packages with these names, compared by the name rule of the snapshot. */
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {
   return {
     parse: (querystring) => parseParams(lookupParams, querystring),

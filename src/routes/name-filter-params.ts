@@ -27,7 +27,7 @@ export function nameFilterOf({ q, match, like }: z.output<typeof nameFilterParam
   return { q, match };
 }
 
-/** @throws {Problem} 400 if the query of a filter is too short by the name rule of a snapshot. */
+/** @throws {Problem} 400 if the `q` of a filter is too short for a snapshot: see `assertLongEnough`. */
 export function assertFilterApplies(filter: NameFilter | undefined, snapshot: Snapshot): void {
   if (filter !== undefined && 'q' in filter) assertLongEnough(filter.q, snapshot);
 }

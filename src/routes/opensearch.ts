@@ -7,7 +7,7 @@ import { SUGGESTIONS_TYPE } from './suggest.js';
 
 const CONTENT_TYPE = 'application/opensearchdescription+xml';
 
-/** Maximum length of a short name by OpenSearch 1.1. */
+/** Maximum length of a `ShortName` in OpenSearch 1.1. */
 const MAX_SHORT_NAME = 16;
 
 export const openSearchOperation: Operation = {
@@ -50,7 +50,9 @@ function describe(slug: string, base: string): string {
 `;
 }
 
-/** A host may contain `&`. Braces would be parameters of the URL template. */
+/**
+ * Escapes a URL for a URL template in XML. A host may contain `&`. Braces would enclose a parameter of the template.
+ */
 function escapeXml(url: string): string {
   return url
     .replaceAll('&', '&amp;')

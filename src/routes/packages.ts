@@ -33,7 +33,7 @@ export const packageOperation: Operation = {
   problems: [...READ_PROBLEMS, 'unknown_package'],
 };
 
-/** `GET /packages/{name}`: the package whose name equals the rest of the path, by the rule of the snapshot. */
+/** `GET /packages/{name}`: the package whose name equals the rest of the path, by the name rule of the snapshot. */
 export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   const parse = memoizedParser(queryParams);
   return {
@@ -57,8 +57,8 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   };
 }
 
-/** The parameters, the name, and the number of literal slashes in it. */
+/** The parameters, the name (`wanted`), and the number of literal slashes in the name (`depth`). */
 type PackageQuery = z.output<typeof queryParams> & { wanted: string; depth: number };
 
-/** The names `.` and `..`. Clients resolve these path segments, so no path leads to the packages. */
+/** The names `.` and `..`. Clients resolve these path segments, so no path leads to packages with these names. */
 const IS_DOTS = /^\.\.?$/;

@@ -4,7 +4,7 @@ import { bodyResponse } from '../http/response/response.js';
 
 /**
  * `GET /robots.txt`: crawlers may read the page, but not the API, which has countless pages. The longest matching rule
- * applies (RFC 9309); older crawlers use the first matching one.
+ * applies (RFC 9309). Older crawlers apply the first matching rule.
  * @param paths the paths of the API, as in OpenAPI.
  */
 export function robots(paths: readonly string[]): Handler {

@@ -9,7 +9,7 @@ import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 /** Maximum number of packages in a response; a larger `limit` is reduced to it. */
 export const MAX_LIMIT = 500;
 
-/** A query parameter in plain decimal digits, from 1. */
+/** A query parameter that is a whole number from 1, in plain decimal digits. */
 export const positiveInteger = z
   .string()
   .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');

@@ -76,14 +76,17 @@ export const searchOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/** Whether a trimmed query is too short by the name rule of a snapshot. */
+/**
+ * Whether a trimmed query is too short for a snapshot: its length is measured after its separators are unified by the
+ * name rule.
+ */
 export function isTooShort(q: string, { meta }: Snapshot): boolean {
   const compared = unifySeparators(meta.name_rule, q);
   // A character has two code units at most.
   return compared.length < 2 * MIN_LENGTH && codePoints(compared).length < MIN_LENGTH;
 }
 
-/** @throws {Problem} 400 if a trimmed query is too short by the name rule of a snapshot. */
+/** @throws {Problem} 400 if a trimmed query is too short for a snapshot: see `isTooShort`. */
 export function assertLongEnough(q: string, snapshot: Snapshot): void {
   if (!isTooShort(q, snapshot)) return;
   const { name_rule: rule } = snapshot.meta;
@@ -93,7 +96,7 @@ export function assertLongEnough(q: string, snapshot: Snapshot): void {
   );
 }
 
-/** `GET /search?q=&limit=&match=&sort=`: names that match the query, by rank, and by name or weight. */
+/** `GET /search?q=&limit=&match=&sort=`: names that match the query, sorted by rank, then by name or by weight. */
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
   return {
@@ -135,13 +138,16 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   };
 }
 
-/** The parameters. If `after` is given, `cursor` is its text, and `after` is the decoded cursor: the end of the previous page. */
+/**
+ * The parameters. `cursor` is the text of the parameter `after`, and `after` is the decoded cursor: the end of the
+ * previous page.
+ */
 type SearchQuery = Omit<z.output<typeof searchParams>, 'after'> & {
   cursor?: string;
   after?: Cursor;
 };
 
-/** The members that say how many names match, if they were counted. */
+/** The JSON members with the number of matches. Empty if the matches were not counted. */
 function totalMembers({ total }: SearchResults): string {
   if (total === undefined) return '';
   return `"total":${Math.min(total, MAX_TOTAL)},"total_is_exact":${total <= MAX_TOTAL},`;

@@ -24,7 +24,7 @@ const MAX_NAME_LENGTH = 100;
 
 const MAX_RESULTS = 50;
 
-/** A trimmed name, or a part of one. */
+/** A trimmed name, which need not exist. */
 export const similarText = trimmedText(1, MAX_NAME_LENGTH).meta({ id: 'NameLike' });
 
 const similarParams = z.object({

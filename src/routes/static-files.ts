@@ -5,10 +5,10 @@ import type { Handler } from '../http/request/request-context.js';
 import { bodyResponse } from '../http/response/response.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 
-/** The build's output folder for the web page: the bundled scripts of src/web, and its other files. */
+/** The build's output folder for the web page: bundled scripts, and the HTML, CSS and SVG files of src/web. */
 const FOLDER = new URL('dist/web/', PROJECT_FOLDER);
 
-/** Content types of served files. Other files, such as the compiler's, are not served. */
+/** Content types of served files. Other files, such as the license of a library, are not served. */
 const TYPES: Partial<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',

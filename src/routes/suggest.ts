@@ -26,7 +26,7 @@ const suggestParams = z.object({
     }),
 });
 
-/** The fields of packages that a response lists. */
+/** The package fields in a response. Each field has its own list. */
 const LISTED = ['name', 'version', 'url'] as const;
 
 const list = z.array(z.string()).max(MAX_SUGGESTIONS);
@@ -40,7 +40,7 @@ export const suggestOperation: Operation = {
   response: {
     description: 'The query as it was sent, names, versions and URLs.',
     contentType: SUGGESTIONS_TYPE,
-    // Not a tuple: tools that read OpenAPI 3.1 do not know `prefixItems`.
+    // Not a tuple: some OpenAPI tools do not support `prefixItems`.
     schema: z.array(z.union([z.string(), list])).length(4),
     example: ['redis-', ...LISTED.map((field) => [PACKAGE_EXAMPLE[field]])],
     headers: ['X-Snapshot'],
@@ -65,7 +65,7 @@ export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
         : await catalog.search(snapshot, query, requestId);
       const entries = groups.flatMap((group) => group.entries.map(decodeEntry));
       const lists = LISTED.map((field) => entries.map((entry) => entry[field]));
-      // Browsers ignore suggestions if the query in the response differs from the sent one.
+      // Browsers ignore suggestions if the query in the response differs from the query that they sent.
       return jsonResponse([sent, ...lists], { 'Content-Type': `${SUGGESTIONS_TYPE}; charset=utf-8` });
     },
   };

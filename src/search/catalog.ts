@@ -26,8 +26,8 @@ const SIMILAR_CONCURRENCY = 1;
 const MAX_CANDIDATES = 1000;
 
 /**
- * Maximum number of reads in one request beyond the first read of each snapshot: a snapshot may have added many
- * packages that were removed later.
+ * Maximum number of further reads in one request. The first read of each snapshot does not count. Further reads are
+ * needed if many added packages were removed later.
  */
 const MAX_FURTHER_READS = 10;
 
@@ -55,10 +55,11 @@ export class Catalog {
   }
 
   /**
-   * Prepares another attempt after a read failed because an index was deleted. The next attempt reads the new snapshot,
-   * or the rest of a chain.
-   * @param snapshot the snapshot that the client chose: no other one can replace it.
-   * @throws {SnapshotGoneError} if the client chose the deleted snapshot; other errors unchanged.
+   * Prepares another attempt after a read failed because an index was deleted, or an index of changes was closed. The
+   * next attempt reads the new snapshot, or a shorter chain.
+   * @param snapshot the id that the client chose, if any. No other snapshot can replace it.
+   * @throws {SnapshotGoneError} if the client chose the deleted snapshot. Errors with other reasons are thrown
+   * unchanged.
    */
   async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
     const isShorter = this.chains.shorten(error);
@@ -85,9 +86,9 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by descending
-   * number. Omits packages that were removed later, and packages whose changes were deleted. Besides the first `limit`
-   * additions of each snapshot, reads at most 10,000 additions.
+   * At most `limit` packages that were added in the chain of a snapshot: the newest snapshot first, and within one
+   * snapshot, the highest number first. Omits packages that were removed later. Ends at the first index of changes that
+   * is missing. Besides the first `limit` additions of each snapshot, reads at most 10,000 additions.
    * @param filter selects the names; without it, all names are included.
    * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
@@ -105,7 +106,8 @@ export class Catalog {
       let below: number | undefined;
       do {
         if (below !== undefined && ++furtherReads > MAX_FURTHER_READS) return [...found.values()];
-        // Most additions still exist. If many do not, larger pages find the rest sooner.
+        // Usually, most added packages still exist, and one small page is enough. Otherwise, larger pages need fewer
+        // reads.
         const size = below === undefined ? limit : MAX_CANDIDATES;
         const records = await this.#newestRecords(id, { size, below, filter: only }, requestId);
         if (records === undefined) return [...found.values()];
@@ -113,7 +115,7 @@ export class Catalog {
         const packages = names.length === 0 ? undefined : await this.lookup(snapshot, names, requestId);
         for (const name of names) {
           const entry = packages?.get(name);
-          // An entry in another spelling has an addition record of its own.
+          // The lookup may find another spelling of the name. That spelling has its own addition record.
           if (entry?.name === name) found.set(name, { snapshot: id, entry });
         }
         if (found.size >= limit) return [...found.values()].slice(0, limit);
@@ -226,10 +228,10 @@ export class Catalog {
   }
 
   /**
-   * Runs the searches of one request once the limit allows it.
-   * @param indices one index, or several that are searched together. Of several, the last one is logged.
+   * Runs the searches of one request once the concurrency limit allows them.
+   * @param indices one index, or several that are searched together. Only the last index is logged.
    * @param what the logged fields.
-   * @param isSimilar whether the searches are as expensive as those for look-alikes.
+   * @param isSimilar whether the searches are as expensive as a search for look-alikes.
    */
   #run<T>(
     indices: string | readonly string[],
@@ -246,7 +248,7 @@ export class Catalog {
   }
 }
 
-/** Whether a filter is as expensive as look-alikes. */
+/** Whether a filter is as expensive as a search for look-alikes. */
 function isLike(filter: NameFilter | undefined): boolean {
   return filter !== undefined && 'like' in filter;
 }

@@ -28,7 +28,7 @@ export class ConcurrencyLimiter {
         this.refused++;
         throw new OverloadedError('the queue is full');
       }
-      // A finished task hands its slot to the first task in the queue, so no new task can overtake it.
+      // A finished task hands its slot to the first task in the queue, so no new task can overtake a queued task.
       await new Promise<void>((resolve) => this.#queue.push(resolve));
     } else {
       this.running++;

@@ -5,14 +5,14 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 const TIERS = ['startsWith', 'containsElsewhere', 'equals'] as const;
 
 /**
- * The tiers of a search: names that start with the query, and names that contain it elsewhere. In the order of weights,
+ * The tiers of a search: names that start with the query, and names that contain it elsewhere. With `sort=weight`,
  * names that equal the query are a separate tier.
  */
 type Tier = (typeof TIERS)[number];
 
 /**
- * The end of a page of a search. It contains the last entry instead of a position, so that it is valid in
- * every snapshot and for every limit.
+ * The end of a page of a search. A cursor identifies the last entry instead of a position, so it is valid in every
+ * snapshot and with every limit.
  */
 export interface Cursor {
   /** Tier of the last entry. */
@@ -23,14 +23,14 @@ export interface Cursor {
   weight?: number;
 }
 
-/** Bytes of the digest of the query that a cursor belongs to. */
+/** Length of the query's digest in a cursor, in bytes. */
 const QUERY_BYTES = 6;
 const HEAD_BYTES = 1 + QUERY_BYTES;
 
-/** Bytes of a weight, as a double. */
+/** Length of a weight in a cursor, in bytes: a double. */
 const WEIGHT_BYTES = 8;
 
-/** Added to the tier if a weight follows the head. */
+/** Added to the first byte, which encodes the tier, if the cursor has a weight. */
 const HAS_WEIGHT = 0x80;
 
 /** Length of the longest cursor, in characters. */
@@ -47,7 +47,7 @@ export function encodeCursor(q: string, { tier, name, weight }: Cursor): string 
 /**
  * Decodes a cursor.
  * @param byWeight whether the results are sorted by weight.
- * @returns undefined if it was not made by `encodeCursor` for the query `q` in this order.
+ * @returns undefined if `text` is not a cursor for the query `q` in this order.
  */
 export function decodeCursor(q: string, text: string, byWeight = false): Cursor | undefined {
   if (text.length > MAX_CURSOR_LENGTH) return undefined;

@@ -8,7 +8,9 @@ import { EXPORT_TIMEOUT } from '../snapshot/name-order.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { browsePage } from './queries.js';
 
-/** Entries of one page. A usual page has 60 KB as text, a page of the longest possible entries 4 MB. */
+/**
+ * Number of entries per page. The text of a usual page has 60 KB. If all entries have the maximum length, it has 4 MB.
+ */
 const PAGE_SIZE = 500;
 
 /** Maximum number of exports at a time: each occupies one processor of Elasticsearch if its client reads fast. */
@@ -29,8 +31,8 @@ export class SnapshotExports {
   /** Number of exports rejected so far, because others were running. */
   refused = 0;
   /**
-   * Ended exports: all pages were read, or a page after the first could not be read. Exports that clients ended are not
-   * counted.
+   * Numbers of ended exports. `completed`: all pages were read. `cut_off`: a page after the first could not be read.
+   * Exports that clients ended are not counted.
    */
   readonly outcomes = { completed: 0, cut_off: 0 };
 
@@ -56,7 +58,7 @@ export class SnapshotExports {
     const stream = Readable.from(this.#pages(snapshot, write, requestId));
     finished(stream, (error) => {
       this.running--;
-      // After an error, `#pages` has reported it, or the client has ended the export.
+      // `#pages` counts the exports that were cut off.
       if (!error) this.outcomes.completed++;
     });
     await once(stream, 'readable');
@@ -68,7 +70,7 @@ export class SnapshotExports {
       const size = Math.min(PAGE_SIZE, meta.total - from);
       let entries: PackageEntry[];
       try {
-        // Reading a whole snapshot may take longer than a search.
+        // Reading a page of an export may take longer than a search.
         const body = { ...browsePage(from, size), timeout: EXPORT_TIMEOUT };
         const [hits] = await runSearches(this.pool, index, [body], requestId);
         entries = (hits?.entries ?? []).map(decodeEntry);
@@ -81,7 +83,7 @@ export class SnapshotExports {
         }
         throw error;
       }
-      // Outside of the `try`, because this throws if the client has ended the export.
+      // `yield` is outside of the `try`, because it throws if the client has ended the export.
       yield write(entries, from === 0);
     }
   }

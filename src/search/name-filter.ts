@@ -4,7 +4,7 @@ import type { Match } from './tiered-search.js';
 /** Selects the names that match `q` as in a search, or all look-alikes of `like`, without `like` itself. */
 export type NameFilter = { q: string; match: Match } | { like: string };
 
-/** The parameters of a filter, which also identify it. */
+/** The query parameters of a filter. They also identify the filter in cursors and cache keys. */
 export function filterParams(filter: NameFilter | undefined): Record<string, string> {
   if (filter === undefined || 'like' in filter) return { ...filter };
   const { q, match } = filter;

@@ -16,9 +16,8 @@ import {
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /**
- * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that
- * names and queries are lower-cased by the same code. The caller unifies the separators of `q`, because the length of
- * `q` is measured here.
+ * Pure functions that create the bodies of searches. Elasticsearch lower-cases both names and queries, so they are
+ * lower-cased by the same code. The caller unifies the separators of `q`, because the length of `q` is measured here.
  */
 
 /** The name as searches compare it: in lower case, with unified separators. */
@@ -31,11 +30,11 @@ const BY_WEIGHT: Query = { weight: 'desc' };
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
 
 /**
- * The two tiers of a search, which can be sent together. The first matches names that start with `q`, of
- * which exact ones sort first; the second matches names that contain `q` elsewhere.
+ * The two tiers of a search, which can be sent together. The first tier matches names that start with `q`. Names that
+ * equal `q` are its first hits. The second tier matches names that contain `q` elsewhere.
  * @param size how many hits each tier may return.
- * @param shards of the index, each of one segment.
- * @param after the end of the previous page: hits of its tier follow it.
+ * @param shards the number of shards of the index. Each shard has one segment.
+ * @param after the cursor of the previous page. In the tier of the cursor, only later names match.
  */
 export function searchTiers(
   q: string,
@@ -57,11 +56,11 @@ export function searchTiers(
 }
 
 /**
- * The three tiers of a search by weight, which can be sent together: names that equal `q`, those that start with it, and
- * those that contain it elsewhere. Each is sorted by weight, then by name.
+ * The three tiers of a search with `sort=weight`, which can be sent together: names that equal `q`, names that start
+ * with `q`, and names that contain `q` elsewhere. Each tier is sorted by weight, then by name.
  * @param size how many hits each tier may return.
- * @param shards of the index, each of one segment.
- * @param after the end of the previous page: hits of its tier follow it.
+ * @param shards the number of shards of the index. Each shard has one segment.
+ * @param after the cursor of the previous page. In the tier of the cursor, only later entries match.
  */
 export function searchTiersByWeight(
   q: string,
@@ -82,7 +81,7 @@ export function searchTiersByWeight(
 }
 
 /**
- * Names that equal `q`, which are few, in name order.
+ * The few names that equal `q`, in name order.
  * @param after the end of the previous page.
  */
 export function exactNames(q: string, size: number, shards: number, after?: Cursor): SearchBody {
@@ -103,8 +102,8 @@ function namesEqualTo(q: string): Query {
 }
 
 /**
- * Names that start with `q`. A range on the sort fields of the index is found by binary search, whatever its size. A `prefix`
- * visits every name.
+ * Names that start with `q`. A range on the sort fields of the index is found by binary search, whatever its size. A
+ * `prefix` query would visit every name.
  */
 function namesStartingWith(q: string): Query {
   return { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
@@ -121,7 +120,7 @@ export function changesInNameOrder(size: number, after: string | undefined, only
 }
 
 /**
- * Records of packages that a snapshot added, those with the highest numbers first.
+ * Records of packages that a snapshot added, by descending package number.
  * @param below the lowest number of the previous page.
  * @param only selects the names; by default, all.
  */
@@ -131,14 +130,14 @@ export function newestAdditions(size: number, below?: number, only?: NameFilter)
   return hitsOf(size, { query, sort: [{ no: 'desc' }] });
 }
 
-/** The names that a filter selects; all without one. */
+/** Clauses that match the names that a filter selects. Without a filter, all names match. */
 function selectedBy(filter: NameFilter | undefined): Clauses {
   if (filter === undefined) return {};
   if ('like' in filter) {
     const { like: name } = filter;
     const distance = maxDistance(name);
-    // The automaton of a long name takes 30 ms and is built for each index. The range of lengths comes first, so that
-    // indices without such long names are skipped. Names of a hundred characters are rare.
+    // A fuzzy query builds an automaton for each index. For a long name, this takes 30 ms. The range of lengths makes
+    // Elasticsearch skip indices without such a long name.
     const isLong = { range: { length: { gte: lengthWithoutSeparators(name) - distance } } };
     return { filter: [isLong, withinDistance(name, distance)], must_not: [{ term: { name } }] };
   }
@@ -147,8 +146,9 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
 }
 
 /**
- * The packages with any of these names, in no particular order. Few names have the same `name.fold`. Its inverted index
- * finds a hundred names in half the time that ranges on the sort fields take.
+ * The packages with any of these names, in no particular order. The inverted index of `name.fold` finds a hundred names
+ * in half the time that ranges on the sort fields take. Few names have the same `name.fold`. The second filter selects
+ * among them.
  * @param nameRule of the index.
  */
 export function packagesNamed(names: readonly string[], nameRule: NameRule): SearchBody {
@@ -158,9 +158,9 @@ export function packagesNamed(names: readonly string[], nameRule: NameRule): Sea
 }
 
 /**
- * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order or by weight. The index
- * folds the name in the same way as stored names. The expansion into terms is unlimited: with the default
- * rewrite, `fuzzy` would miss names.
+ * The searches for look-alikes of a name: one for each distance from 0 to `distance`, in name order or by weight. The
+ * index folds the name in the same way as stored names. `constant_score` does not limit the number of matching terms.
+ * With the default rewrite, `fuzzy` would miss names.
  */
 export function similarNames(
   name: string,
@@ -181,7 +181,7 @@ export function similarNames(
   }));
 }
 
-/** Names whose folds differ by at most `edits` edits from the fold of `name` (optimal string alignment). */
+/** Names whose `name.fold` is at most `edits` edits (optimal string alignment) away from the fold of `name`. */
 function withinDistance(name: string, edits: number): Query {
   if (edits === 0) return { term: { 'name.fold': name } };
   return {
@@ -203,7 +203,7 @@ export function browsePage(from: number, size: number): SearchBody {
 
 /**
  * Names that contain `q`. A query of 2 or 3 characters is one n-gram of that size. A longer query is a phrase of
- * 3-grams, whose positions verify that they are adjacent.
+ * 3-grams. Their positions must be adjacent.
  */
 function contains(q: string): Query {
   const length = codePoints(q).length;

@@ -17,15 +17,17 @@ const OPEN_FILES_MS = 60_000;
 const MAX_WAITING_SEARCHES = 256;
 
 /**
- * Maximum number of look-alike searches in flight per node and replica. The slowest take as long as dozens of searches,
- * and a node runs only one and a half searches per processor.
+ * Maximum number of look-alike searches in flight per node and replica. The slowest of them take as long as dozens of
+ * other searches, and a node runs only 1.5 searches per processor.
  */
 const SIMILAR_PER_NODE = 1;
 
 /** Maximum number of queued look-alike searches: about half a second of work. */
 const MAX_WAITING_SIMILAR = 32;
 
-/** Concurrency limits of a replica. Look-alikes cost much more than searches and must not displace them. */
+/**
+ * Concurrency limits of a replica. Look-alike searches cost much more than other searches and must not displace them.
+ */
 export interface SearchLimiters {
   search: ConcurrencyLimiter;
   similar: ConcurrencyLimiter;
@@ -40,8 +42,8 @@ export function createSearchLimiters(nodes: number): SearchLimiters {
 }
 
 /**
- * Runs a limited number of client searches at a time. Logs slow searches; a search that Elasticsearch refuses makes the
- * service unhealthy.
+ * Runs a limited number of client searches at a time. Logs slow searches. If Elasticsearch refuses a search of the
+ * current index, the snapshot watcher repeats the search. If it is refused again, the service is unhealthy.
  */
 export class SearchRunner {
   #nextWarning = 0;
@@ -53,7 +55,7 @@ export class SearchRunner {
   ) {}
 
   /**
-   * Runs a search once the limit allows it.
+   * Runs a search once the concurrency limit allows it.
    * @param what the logged fields of the search.
    * @throws {OverloadedError}, and the errors of `search`.
    */
@@ -69,7 +71,7 @@ export class SearchRunner {
     this.log.error('searches fail because this process, or the machine, has too many open files');
   }
 
-  /** Logs a slow search, even if it fails, and makes the service unhealthy if Elasticsearch refuses it. */
+  /** Logs a slow search, even if it fails. Tells the snapshot watcher if Elasticsearch refuses the search. */
   async #logIfSlow<T>({ requestId, ...what }: LoggedSearch, search: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {

@@ -7,20 +7,20 @@ import { LOWERCASE, namesByOrdinal } from './queries.js';
 /** Pause after a failed read of a sample, in milliseconds. */
 export const SAMPLE_RETRY_MS = 10_000;
 
-/** Snapshots that are served: the current and the previous one. */
+/** Number of served snapshots: the current and the previous one. */
 const SERVED_SNAPSHOTS = 2;
 
 /** The sample of one snapshot. */
 interface SampleState {
-  /** Undefined while it is being read. */
+  /** Undefined until it has been read. */
   sample?: NameSample;
   /** Time of the next attempt after a failure, as `performance.now()`. */
   retryAt?: number;
 }
 
 /**
- * Predicts whether names that start with a query fill the response, so that the second tier is not needed. The first
- * search of a snapshot starts reading a sample of its names. Until the sample has been read, both tiers are searched.
+ * Predicts whether names that start with a query fill the response. If they do, the last tier is not needed. The first
+ * search of a snapshot starts reading a sample of its names. Until the sample has been read, all tiers are searched.
  * Without this prediction, Elasticsearch takes 26 to 30 % more processor time for queries of the first 2 to 7
  * characters of a name (300,000 names).
  */
@@ -66,7 +66,7 @@ export class TierPredictor {
  */
 const SAMPLE_SIZE = 16_384;
 
-/** Names per request: few enough for a short request even if each name has to be read from disk. */
+/** Number of names per request: few enough for a fast response even if each name has to be read from disk. */
 const PAGE_SIZE = 512;
 
 /** A sample of the names of one snapshot, to estimate how many names start with a query. */

@@ -24,9 +24,9 @@ export interface SearchResults {
 /** Runs searches concurrently and returns the hits of each. */
 export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
-/** One page of a search. */
+/** Selects one page of a search. */
 export interface TieredQuery {
-  /** `Catalog.search` unifies its separators. */
+  /** The query text. `Catalog.search` unifies the separators of the text. */
   q: string;
   limit: number;
   /** Whether all matches are counted. Only for a first page. */
@@ -42,10 +42,10 @@ export interface TieredQuery {
 }
 
 /**
- * Searches one index. For a first page, all tiers that `match` needs are requested together. The last tier (names that
- * contain the query elsewhere) is left out if names that start with the query are likely to fill the page, unless
- * matches are counted. A later page begins with the tier of its cursor. If the last tier was not requested and the
- * other tiers do not fill the page, a second request gets it.
+ * Searches one index. For a first page, all tiers that `match` needs are requested together, with one exception. The
+ * last tier (names that contain the query elsewhere) is left out if names that start with the query are likely to fill
+ * the page and matches are not counted. A later page begins with the tier of its cursor. If the last tier was not
+ * requested and the other tiers do not fill the page, a second request searches the last tier.
  * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
  */
 export async function searchTierByTier(
@@ -73,9 +73,9 @@ export async function searchTierByTier(
   return { ...combine(starting, isLastNeeded ? (await run([last]))[0] : beside, limit), ...total };
 }
 
-/** The tiers of the names that match, best first. */
+/** The searches of the tiers that `match` needs, best tier first. */
 function tiersOf({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
-  // One extra hit shows whether there are more, without counting every match.
+  // One extra hit shows whether more names match, without counting every match.
   const size = limit + 1;
   if (match === 'exact' && byWeight !== true) return [exactNames(q, size, shards, after)];
   const tiers = (byWeight === true ? searchTiersByWeight : searchTiers)(q, size, shards, after);
@@ -98,8 +98,8 @@ function combine(startsWith: readonly Hits[], elsewhere: Hits | undefined, limit
 }
 
 /**
- * The cursor of the page after these results, which must not be empty.
- * @param byWeight whether the results were requested by weight.
+ * The cursor for the page after these results. The results must not be empty.
+ * @param byWeight whether sorting by weight was requested.
  */
 export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor {
   const { entries, member } = groups.findLast((group) => group.entries.length > 0) as EntryGroup;

@@ -8,8 +8,8 @@ import { builtAt, isChangesOf, snapshotIdOf } from './index-names.js';
 const MISSING_MS = 60_000;
 
 /**
- * The chain of the snapshot was not recorded: an earlier release built the snapshot, CHANGES_RETENTION was 0, the key
- * lacked the right, or the recording failed.
+ * The chain of the snapshot was not recorded: an earlier release built the snapshot, CHANGES_RETENTION was 0, the
+ * rebuild key lacked a privilege, or the recording failed.
  */
 export class NoChainError extends Error {
   override readonly name = 'NoChainError';
@@ -23,19 +23,19 @@ export interface Chain {
   snapshots: readonly string[];
 }
 
-/** A snapshot, and the chain from the client's snapshot to it. */
+/** A snapshot, and the chain from `since` to this snapshot. */
 export interface ChangesSource extends Snapshot {
   chain: Chain;
 }
 
 /**
- * The chains of snapshots, as far as their changes exist. If an index of changes was deleted or closed, the chain
- * begins at the snapshot of these changes.
+ * The chains of snapshots. If an index of changes was deleted or closed, its chain begins at the snapshot of these
+ * changes.
  */
 export class Chains {
   /**
-   * Ids of snapshots whose changes are missing. There is room for more than the chains of the current and the previous
-   * snapshot, each of at most 100 (CHANGES_RETENTION).
+   * Ids of snapshots whose changes are missing. The maximum exceeds the length of two chains: CHANGES_RETENTION is at
+   * most 100.
    */
   readonly #missing = new LRUCache<string, true>({ max: 1000, ttl: MISSING_MS });
 
@@ -66,7 +66,7 @@ export class Chains {
   }
 
   /**
-   * The ids of a snapshot and its ancestors, newest first, as far as the changes exist.
+   * The ids of a snapshot and its ancestors, newest first, up to the first id whose changes are missing.
    * @param isFiltered whether to return only ids from which all changes can be filtered by name.
    * @throws {NoChainError}
    */
@@ -93,8 +93,8 @@ export class Chains {
     const { ancestors = [] } = snapshot.meta.lineage ?? {};
     if (this.idsOf(snapshot).includes(since)) return 'not_filterable';
     if (ancestors.includes(since)) return 'changes_deleted';
-    // Two ids may have the same time, because it is in whole seconds. A chain shorter than CHANGES_RETENTION counts as
-    // complete.
+    // Two ids may have the same time, because the time in an id is in whole seconds. If a chain is shorter than
+    // CHANGES_RETENTION, none of its snapshots has expired.
     const isFull = ancestors.length === this.snapshots.changesRetention;
     const oldest = builtAt(ancestors.at(-1) ?? '') ?? '';
     return isFull && (builtAt(since) ?? '') <= oldest ? 'expired' : 'not_in_chain';

@@ -22,7 +22,7 @@ export interface Change {
   change: ChangeKind;
   /** The entry. For a removed package, its last entry. */
   entry: PackageEntry;
-  /** The previous version, even if it has not changed; undefined unless the package was updated. */
+  /** For updated packages, the version in the previous snapshot, even if the version has not changed. */
   previousVersion?: string;
 }
 
@@ -48,10 +48,10 @@ export function kindOf({ before, after }: Difference): ChangeKind {
 }
 
 /**
- * The net change of one name over all its records.
+ * The net change of one name over several records.
  * @param records oldest first, at least one.
  * @param hasPackageNo whether a different number is a change.
- * @returns undefined if the entry is the same as before the first record.
+ * @returns undefined if the last record leaves the entry as it was before the first record.
  */
 export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolean): Change | undefined {
   const before = records[0]?.before;
@@ -65,7 +65,9 @@ export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolea
   return { change: 'updated', entry, previousVersion: before.version };
 }
 
-/** Whether two entries of one name are equal, apart from volatile fields and, without `hasPackageNo`, the number. */
+/**
+ * Whether two entries of one name are equal. Ignores volatile fields, and also the number if `hasPackageNo` is false.
+ */
 export function isSame(one: PackageEntry, other: PackageEntry, hasPackageNo: boolean): boolean {
   return COMPARED_FIELDS.every((field) => one[field] === other[field] || (field === 'no' && !hasPackageNo));
 }

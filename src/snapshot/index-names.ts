@@ -6,7 +6,7 @@ const ID = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 /** The id of a snapshot: the unique part of its index name. */
 export const SNAPSHOT_ID = new RegExp(`^${ID}$`);
 
-/** The end of an index name that `registryAliasOf` removes: `-<id>` or `-changes-<id>`. */
+/** Suffix of an index name: `-<id>` or `-changes-<id>`. */
 const INDEX_SUFFIX = new RegExp(`(-changes)?-${ID}$`);
 
 /** The alias of a registry, used by readers. */
@@ -20,8 +20,8 @@ export function previousAliasOf(alias: string): string {
 }
 
 /**
- * The alias that an index is loaded through. The flip removes it. If there is no flip, it is removed when the index is
- * deleted.
+ * The alias that an index is loaded through. The flip removes this alias. Without a flip, the deletion of the index
+ * removes it.
  */
 export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
@@ -32,7 +32,7 @@ export function changesIndexOf(alias: string, snapshot: string): string {
   return `${alias}-changes-${snapshot}`;
 }
 
-/** The alias of the registry that the index of a snapshot, or of its changes, belongs to. */
+/** The registry's alias, derived from the name of a snapshot index or of a change index. */
 export function registryAliasOf(index: string): string {
   return index.replace(INDEX_SUFFIX, '');
 }
@@ -46,36 +46,39 @@ export function newIndexName(alias: string, now: Date): string {
   return `${alias}-${time}-${randomBytes(4).toString('hex')}`;
 }
 
-/** When an index was created, from its name or the id of its snapshot (ISO 8601). */
+/** The creation time of an index (ISO 8601), read from the index name or the snapshot's id. */
 export function builtAt(name: string): string | undefined {
   const [, year, month, day, hour, minute, second] =
     /(?:^|-)(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})z-[0-9a-f]{8}$/.exec(name) ?? [];
   return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
 }
 
-/** Whether an index holds a snapshot of exactly this alias, not of another one with the same prefix. */
+/** Whether an index holds a snapshot of this alias, and not of a longer alias that begins with it. */
 export function isSnapshotOf(alias: string, index: string): boolean {
   return index.startsWith(`${alias}-`) && SNAPSHOT_ID.test(index.slice(alias.length + 1));
 }
 
-/** Whether an index holds the changes of a snapshot of exactly this alias. */
+/** Whether an index holds the changes of a snapshot of this alias. */
 export function isChangesOf(alias: string, index: string): boolean {
   return isSnapshotOf(`${alias}-changes`, index);
 }
 
-/** All indices of snapshots and changes of the alias, as a regular expression for roles in Elasticsearch. */
+/** A regular expression, for Elasticsearch roles, that matches the alias's snapshot and change indices. */
 export function allIndicesOf(alias: string): string {
   return `/${alias}-(changes-)?${ID}/`;
 }
 
-/** The loading aliases of all indices of snapshots and changes of the alias, as a regular expression for roles. */
+/**
+ * A regular expression, for Elasticsearch roles, that matches the loading aliases of the alias's snapshot and change
+ * indices.
+ */
 export function loadingAliasesOf(alias: string): string {
   return `/${alias}-(changes-)?${loadingAliasOf(ID)}/`;
 }
 
 /**
- * The id of the snapshot in an index. If a rebuild did not name the index, for example because an operator restored it
- * under another name, an id of the same form is derived from its name.
+ * The id of the snapshot in an index: the end of the index name. If the name does not end in an id, for example because
+ * an operator restored the index under another name, an id of the same form is made from a hash of the name.
  */
 export function snapshotIdOf(index: string): string {
   const id = index.slice(-'yyyymmddthhmmssz-xxxxxxxx'.length);

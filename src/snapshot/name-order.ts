@@ -1,24 +1,27 @@
 import type { SearchBody } from '../elasticsearch/msearch.js';
 
 /**
- * Name order. The index itself is sorted by these fields (mappings/packages.json), so that a search in this order stops as
- * soon as it has its hits.
+ * Sort fields of name order. The index is sorted by the same fields (mappings/packages.json), so a search in this order
+ * stops as soon as it has enough hits.
  */
 const BY_NAME = ['name.lowercase', 'name', 'no'];
 
-/** Name order in an index with one shard, which has one segment. No sort field is read. */
+/**
+ * Name order in an index with one shard. The shard has one segment, so the order of its documents is name order.
+ * Elasticsearch reads no sort fields.
+ */
 const INDEX_ORDER = ['_doc'];
 
 /**
- * Timeout of a search on one shard. It is longer than the service waits, so it only ends searches whose results nobody
- * needs. Partial results count as a failure.
+ * Timeout of a search on one shard. The service stops waiting earlier, so this timeout only ends searches whose results
+ * nobody needs. Partial results count as a failure.
  */
 const SHARD_TIMEOUT = '2s';
 
-/** Timeout of a search for a page of a whole snapshot, on one shard. */
+/** Timeout of a search on one shard, for exports and comparisons, which read whole snapshots page by page. */
 export const EXPORT_TIMEOUT = '25s';
 
-/** Timeout of a request for a page of a whole snapshot, in milliseconds: longer than `EXPORT_TIMEOUT`. */
+/** Timeout of a request for a page of an export or a comparison, in milliseconds: longer than `EXPORT_TIMEOUT`. */
 export const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Fetches only the encoded entry, from doc values: most of the cost of a search is the fetch. */
@@ -48,7 +51,7 @@ export interface Clauses {
   must_not?: Query[];
 }
 
-/** The clauses of all parts. */
+/** Merges clauses: a package must match every part. */
 export function allOf(...parts: Clauses[]): Clauses {
   const mustNot = parts.flatMap(({ must_not = [] }) => must_not);
   return {
@@ -58,8 +61,9 @@ export function allOf(...parts: Clauses[]): Clauses {
 }
 
 /**
- * Names after `name` in name order; all names if it is undefined. `search_after` is not used, because it needs a sort
- * by value. With clauses, hits keep the order of the index, and the range is found by binary search.
+ * Names after `name` in name order; all names if `name` is undefined. `search_after` would require sorting by the
+ * values of fields. With these clauses, hits keep the order of the index, and Elasticsearch finds the range by binary
+ * search.
  */
 export function namesAfter(name: string | undefined): Clauses {
   if (name === undefined) return {};
@@ -69,7 +73,7 @@ export function namesAfter(name: string | undefined): Clauses {
   };
 }
 
-/** Names up to `name` in name order; all names if it is undefined. */
+/** Names up to and including `name` in name order; all names if `name` is undefined. */
 export function namesUpTo(name: string | undefined): Clauses {
   if (name === undefined) return {};
   return {
@@ -79,8 +83,8 @@ export function namesUpTo(name: string | undefined): Clauses {
 }
 
 /**
- * Names in `range` that equal `name` if case is ignored. There must be few of them: `must_not` visits every name that
- * it excludes.
+ * Names in `range` with the same `name.lowercase` as `name`. Only a few names may match, because `must_not` visits
+ * every name that it excludes.
  */
 function sameLowerCase(name: string, range: Query): Query {
   const equal = { range: { 'name.lowercase': { gte: name, lte: name } } };
@@ -88,10 +92,11 @@ function sameLowerCase(name: string, range: Query): Query {
 }
 
 /**
- * A page of packages in name order, for reading a whole snapshot. It may take longer than a search.
+ * The search for a page of packages in name order, for reading a whole snapshot. Its timeout is longer than for a
+ * client's search.
  * @param after the last name of the previous page, if any.
  * @param upTo the last name that the page may contain, if any.
- * @param only restricts the packages, if not all are wanted.
+ * @param only clauses that every package must match.
  */
 export function entriesInNameOrder(
   size: number,

@@ -13,13 +13,13 @@ interface Field {
   /** Name of the column, if it differs from the name of the field. */
   column?: string;
   /**
-   * Maximum length of a text, in UTF-8 bytes. An optional field without a maximum is a whole number. An empty value
-   * counts as 0.
+   * Maximum length of a text, in UTF-8 bytes. An optional field without a maximum is a whole number. In such a field,
+   * an empty value counts as 0.
    */
   maxBytes?: number;
   /**
-   * Value of an optional field for packages that have none, if any package of the list has a value. Without a default,
-   * such packages lack the member.
+   * Default of an optional field. If some packages of a list have a value, the others get the default. Without a
+   * default, the entries of the others lack the member.
    */
   default?: number;
   /** Whether a package counts as unchanged if only this field differs. `/changes` omits the field. */
@@ -27,18 +27,18 @@ interface Field {
 }
 
 /**
- * The definitions of a package's fields. A snapshot has an optional field if any package of its list has a value; an
- * empty text field has no value.
+ * The definitions of a package's fields. A snapshot has an optional field if at least one package of its list has a
+ * value. Empty text does not count as a value.
  */
 export const FIELDS = {
-  /** In a list without numbers, the position of the package, which is not compared. */
+  /** In a list without numbers, the position of the package. Comparisons of snapshots ignore positions. */
   no: { column: 'package_no', schema: z.int().min(1), mapping: { type: 'long', index: false } },
   name: { maxBytes: 512, schema: z.string().min(1) },
   version: { maxBytes: 256, schema: z.string().min(1), mapping: { type: 'keyword', index: false } },
   /** The length is limited because a page of changes contains up to 1,000 URLs. */
   url: {
     maxBytes: 2048,
-    // Not `format: uri`: URLs that browsers accept (WHATWG) may contain characters that it forbids.
+    // Not `format: uri`: browsers accept URLs (WHATWG) with characters that this format forbids.
     schema: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
     mapping: { type: 'keyword', index: false, doc_values: false },
   },
@@ -71,8 +71,8 @@ const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 export const COMPARED_FIELDS = FIELD_NAMES.filter((name) => !isVolatile(name));
 
 /**
- * The optional fields in the order of an entry, where they follow the other fields. Volatile fields are last, so that a
- * comparison can cut them off.
+ * The optional fields, in the order of an entry's members. In an entry, they follow the required fields. Volatile
+ * fields are last, so a comparison can cut off the end of an entry.
  */
 export const OPTIONAL_FIELDS = [...COMPARED_FIELDS, ...FIELD_NAMES.filter(isVolatile)].filter(
   (name): name is OptionalField => FIELDS[name].schema instanceof z.ZodOptional,
@@ -91,12 +91,12 @@ export function isVolatile(name: FieldName): boolean {
   return fieldOf(name).isVolatile === true;
 }
 
-/** The name of a field's column in a CSV and of its member in JSON lines. */
+/** The name of a field in a dataset: of a column in CSV, of a member in JSON lines. */
 export function columnOf(name: FieldName): string {
   return fieldOf(name).column ?? name;
 }
 
-/** The compared members of an entry, or of its schemas. */
+/** The compared members of an entry, or of `ENTRY_SCHEMAS`. */
 export function comparedPart<T extends PackageEntry | Schemas>(members: T): Omit<T, VolatileField> {
   return recordOf(COMPARED_FIELDS, (name) => members[name]) as Omit<T, VolatileField>;
 }
@@ -114,7 +114,7 @@ export function withOptional<T extends Partial<Record<OptionalField, unknown>>>(
   return item;
 }
 
-/** The mappings of all fields in an index except `name`. @param content what the index contains. */
+/** The mappings of all fields except `name` in an index. @param content what the index contains. */
 export function fieldMappings(content: 'packages' | 'changes'): Record<string, estypes.MappingProperty> {
   const names = content === 'packages' ? FIELD_NAMES : COMPARED_FIELDS;
   const mapped = names.filter((name) => name !== 'name');

@@ -6,10 +6,10 @@ import { ElasticsearchUnavailableError, SearchRefusedError } from '../elasticsea
 import { AmbiguousAliasError, findIndex, isReadable, withChainLimit, type Snapshot } from './snapshot.js';
 import { previousAliasOf } from './index-names.js';
 
-/** Poll interval of the alias, in milliseconds: the longest delay before a replica sees a flip. */
+/** Pause between two polls of the alias, in milliseconds. */
 const POLL_MS = 1000;
 
-/** Minimum time between two reads of both aliases on request, in milliseconds. */
+/** Minimum time between two reads by `refreshAll`, in milliseconds. */
 const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
@@ -38,9 +38,10 @@ export class NotInitializedError extends Error {
 
 /**
  * Why a snapshot is gone. `replaced`: it is neither the current nor the previous snapshot. `deleted`: its index was
- * deleted during the read. The other reasons are about `since` of `/changes`. `expired`: the snapshot is older than
- * CHANGES_RETENTION allows. `changes_deleted`: a later index of changes was deleted or closed. `not_filterable`: later
- * changes lack the fields that filters need. `not_in_chain`: the requested snapshot does not descend from `since`.
+ * deleted during the read. The other reasons are about the snapshot `since` of `/changes`. `expired`: it is older than
+ * CHANGES_RETENTION allows. `changes_deleted`: the changes of a later snapshot were deleted, or their index was closed.
+ * `not_filterable`: the changes of a later snapshot lack the fields that filters need. `not_in_chain`: the requested
+ * snapshot does not descend from `since`.
  */
 export type GoneReason =
   'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_filterable' | 'not_in_chain';
@@ -68,13 +69,13 @@ export class SnapshotWatcher {
   #timer: NodeJS.Timeout | undefined;
   /**
    * `#lastRead` is the running read, or the last read if none is running. `#nextRead` begins after `#lastRead` has
-   * ended. All callers that wait share `#nextRead`.
+   * ended. All waiting callers share `#nextRead`.
    */
   #lastRead = Promise.resolve();
   #nextRead: Promise<void> | undefined;
   #refreshingAll: Promise<void> | undefined;
   #refreshedAllAt = -Infinity;
-  /** A search that Elasticsearch refused. It is repeated until it succeeds. */
+  /** A search that Elasticsearch refused. Every poll repeats it until it succeeds. */
   #refused: (() => Promise<unknown>) | undefined;
   #stopped = false;
 
@@ -91,15 +92,15 @@ export class SnapshotWatcher {
     return this.#current;
   }
 
-  /** The snapshot with an id, if this replica knows it as the current or the previous one. */
+  /** The current or the previous snapshot, if it has this id. */
   find(id: string): Snapshot | undefined {
     return [this.#current, this.#previous].find((snapshot) => snapshot?.id === id);
   }
 
   /**
    * The snapshot that reads are served from.
-   * @throws {NotInitializedError} until the first snapshot is complete.
-   * @throws {ElasticsearchUnavailableError} if no snapshot could be read yet for another reason.
+   * @throws {NotInitializedError} if Elasticsearch has no complete snapshot.
+   * @throws {ElasticsearchUnavailableError} if there may be a snapshot, but it could not be read.
    */
   served(): Snapshot {
     if (this.#current !== undefined) return this.#current;
@@ -109,8 +110,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * The snapshot with an id, or the current one without an id. If the id is unknown, the aliases are read once more,
-   * because this replica may have missed a flip.
+   * The snapshot with this id, or the current snapshot if `id` is undefined. If this replica does not know the id, it
+   * reads the aliases once more, because it may have missed a flip.
    * @throws {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   async select(id: string | undefined): Promise<Snapshot> {
@@ -133,7 +134,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Whether Elasticsearch has responded since the start, with or without an index. Rejections of the key do not count.
+   * Whether Elasticsearch has responded since this process started, even without an index. A rejection of the API key
+   * does not count.
    */
   get hasReachedElasticsearch(): boolean {
     return this.#hasReachedElasticsearch;
@@ -145,8 +147,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Elasticsearch refused this search of the current index. Repeats the search now, and in every poll until it
-   * succeeds. If it is refused again, the state is `unusable`.
+   * Called when Elasticsearch refuses a search. If `index` is the current index, repeats the search now, and in every
+   * poll until it succeeds. If the search is refused again, the state is `unusable`.
    */
   onRefused(index: string, search: () => Promise<unknown>): void {
     if (this.#refused !== undefined || index !== this.#current?.index) return;
@@ -166,8 +168,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Reads the alias; after a flip, also the alias of the previous snapshot. The read begins after this call. Never
-   * throws: see `current`, `state`.
+   * Reads the alias; after a flip, also the alias of the previous snapshot. A running read is not reused: the read
+   * begins after this call. Never throws: the outcome is in `current` and `state`.
    */
   refresh(): Promise<void> {
     this.#nextRead ??= this.#lastRead.then(() => {
@@ -178,8 +180,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Reads both aliases, so that a replica that has missed a flip agrees with the others. The read begins after this
-   * call. The aliases are read at most once in 200 ms. Waiting calls share the next read.
+   * Reads both aliases, in case this replica has missed a flip. A running read is not reused: the read begins after
+   * this call. The aliases are read at most once in 200 ms. Waiting calls share the next read.
    */
   refreshAll(): Promise<void> {
     const wait = Math.max(0, this.#refreshedAllAt + REFRESH_ALL_INTERVAL_MS - performance.now());
@@ -205,8 +207,8 @@ export class SnapshotWatcher {
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another snapshot');
-      // The snapshot that was current is usually the previous one now. It is set before the alias of the previous
-      // snapshot is read, because clients may already request it.
+      // After a flip, the current snapshot usually becomes the previous one. `#previous` is set before its alias is
+      // read, because clients may already request this snapshot.
       this.#previous = this.#current;
       this.#current = found && withChainLimit(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
@@ -222,7 +224,8 @@ export class SnapshotWatcher {
 
   /**
    * Finds the previous snapshot by its alias, if it can be served.
-   * @param otherwise is returned if the alias cannot be read: keys of earlier releases may lack the right.
+   * @param otherwise returned if the alias cannot be read: API keys that an earlier release created may lack the
+   * privilege.
    */
   async #findPrevious(otherwise: Snapshot | undefined): Promise<Snapshot | undefined> {
     try {

@@ -10,18 +10,18 @@ import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
 const count = z.int().nonnegative();
 
 /**
- * The chain of a snapshot, recorded after the comparison with the snapshot that was served. In `_meta`, its name is
- * `lineage`.
+ * The chain of a snapshot (`lineage` in `_meta`). A rebuild records it after comparing the snapshot with the served
+ * snapshot.
  */
 const lineage = z.object({
   /**
-   * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded.
-   * Empty for the first snapshot of a chain.
+   * Ids of the earlier snapshots of the chain, latest first. The changes from each of these snapshots to this one are
+   * recorded. Empty for the first snapshot of a chain.
    */
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
   /**
-   * Number of consecutive snapshots, counted back from this one, whose changes can be filtered by name. Changes
-   * recorded by earlier releases lack the fields that filters need.
+   * Number of snapshots, counted from this one backwards, whose changes can be filtered by name. Changes that earlier
+   * releases recorded lack the fields that filters need.
    */
   filterable: count.optional(),
   /** Number of packages that differ from the previous snapshot. */
@@ -34,7 +34,7 @@ export type RecordedChain = z.infer<typeof lineage>;
 
 /** Validators of a downloaded document, for conditional requests. */
 export const validators = z.object({
-  /** SHA-256 of the address, which may contain a secret. */
+  /** SHA-256 of the document's address. The address itself may contain a secret. */
   origin: z.string(),
   etag: z.string().optional(),
   lastModified: z.string().optional(),
@@ -44,9 +44,9 @@ export type Validators = z.infer<typeof validators>;
 
 /** The inputs that a snapshot was built from, for operators and refreshes. */
 const builtFrom = z.object({
-  /** The addresses of the dataset, without users, passwords and the values of queries. */
+  /** The addresses of the dataset, without user names, passwords and the values of query parameters. */
   addresses: z.array(z.string()),
-  /** DATASET_FORMAT, and DATASET_JSON as it was parsed. */
+  /** DATASET_FORMAT, and the parsed DATASET_JSON. */
   format: z.string(),
   json: z.record(z.string(), z.unknown()).optional(),
   package_url_template: z.string().optional(),
@@ -74,10 +74,15 @@ const snapshotMeta = z.object({
   total: z.int().nonnegative(),
   /** REGISTRY_SOURCE, by default the host of the first package's URL, such as `tracker.debian.org`. */
   source: z.string(),
-  /** When the snapshot was taken, according to its origin (ISO 8601). */
+  /**
+   * When the dataset was taken, according to its server or its content; otherwise the time of the download (ISO 8601).
+   */
   taken_at: z.iso.datetime(),
   built_from: builtFrom.optional().catch(undefined),
-  /** SHA-256 of the packages of the dataset, in hexadecimal, to detect whether it has changed. Older snapshots have none. */
+  /**
+   * SHA-256 of the dataset's packages, in hexadecimal. A refresh compares it to detect changes. Older snapshots have
+   * none.
+   */
   packages_digest: z.string().optional(),
   /** SHA-256 of the downloaded dataset. Replicas of earlier releases read it if they refresh during an upgrade. */
   dataset_digest: z.string(),
@@ -93,10 +98,11 @@ const snapshotMeta = z.object({
   has_package_no: z.boolean().default(true),
   /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have no weights. */
   has_weights: z.boolean().default(false),
-  /** The other optional fields that some package has. */
+  /** The other optional fields that at least one package has. */
   has_fields: z.array(z.string()).optional(),
   /**
-   * How the index compares names, whatever NAME_RULE is now. Older snapshots do not record a rule: theirs is `exact`.
+   * The name rule of the index. NAME_RULE may have changed since. Older snapshots record no rule, and compare names by
+   * `exact`.
    */
   name_rule: z.enum(NAME_RULES).default('exact'),
   /** Undefined if no chain was recorded. */
@@ -104,7 +110,7 @@ const snapshotMeta = z.object({
 });
 
 /**
- * The version of the mapping of packages that this release writes. Raise it for each added field: the next refresh then
+ * The version of the package mapping that this release writes. Raise it for each added field: the next refresh then
  * rebuilds even if the dataset has not changed. Older snapshots are served without the field, see `assertMapping`.
  */
 export const MAPPING_VERSION = 4;
@@ -135,7 +141,7 @@ export function assertMapping({ index, meta }: Snapshot, version: number): void 
   if (meta.mapping_version < version) throw new EarlierMappingError(index);
 }
 
-/** The alias points to several indices, or an index has its name. Only an operator can correct this. */
+/** The alias points to several indices, or an index has the alias's name. Only an operator can correct this. */
 export class AmbiguousAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
@@ -146,14 +152,14 @@ export interface FoundIndex extends Omit<Snapshot, 'meta'> {
   createdAt: number;
   /** Whether an operator closed the index: it cannot be searched. */
   closed: boolean;
-  /** The setting that keeps aliases from moving away from the index, if there is one. */
+  /** The block (see `BLOCKS`) that prevents changes of the index's aliases, if any. */
   block: string | undefined;
 }
 
 /**
  * The index an alias points to, or undefined if there is none.
- * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points
- * to more than one index, or an index has its name.
+ * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond, or its response is incomplete.
+ * @throws {AmbiguousAliasError} if the alias points to more than one index, or an index has the alias's name.
  */
 export async function findIndex(
   client: Client,
@@ -165,7 +171,8 @@ export async function findIndex(
     .get(metadataRequest(alias), { retryBackoff: () => 0, ...options })
     .catch(undefinedIfAbsent);
   if (found === undefined) return undefined;
-  // Elasticsearch reports an absent alias as an error. A proxy may have changed an incomplete response.
+  // Elasticsearch reports an absent alias as an error, so a response without an index is incomplete. A proxy may have
+  // changed it.
   if (!isComplete(found))
     throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
   const [index = '', ...others] = Object.keys(found).sort().reverse();
@@ -173,7 +180,7 @@ export async function findIndex(
     const cause = new Error([index, ...others].join(', '));
     throw new AmbiguousAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
   }
-  // `alias` may also be the name of an index.
+  // Callers may also pass the name of a snapshot index.
   if (index === alias && builtAt(index) === undefined) {
     throw new AmbiguousAliasError(`an index has the name of the alias ${alias}: rename or delete it`);
   }
@@ -189,7 +196,10 @@ export async function findIndex(
   };
 }
 
-/** Blocks of the metadata, which includes aliases. Elasticsearch sets `read_only_allow_delete` if the disk is full. */
+/**
+ * Index blocks that prevent changes of metadata, including aliases. Elasticsearch sets `read_only_allow_delete` if the
+ * disk is full.
+ */
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
 /** Requests only the fields that a snapshot needs, because every replica polls every second. */
@@ -208,7 +218,11 @@ function metadataRequest(alias: string): estypes.IndicesGetRequest {
   };
 }
 
-/** @throws {ElasticsearchUnavailableError} instead of the client's own errors if the request may succeed later. */
+/**
+ * @returns undefined if the error says that there is no such index or alias.
+ * @throws {ElasticsearchUnavailableError} if the request may succeed later.
+ * @throws the given error otherwise.
+ */
 function undefinedIfAbsent(error: unknown): undefined {
   if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) {
     if (errorIn(error).type === 'index_not_found_exception') return;
@@ -227,7 +241,7 @@ function isComplete(found: unknown): found is estypes.IndicesGetResponse {
 }
 
 /**
- * Checks the metadata of a new index with the schema that replicas read it with.
+ * Checks the metadata of a new index with the schema that replicas use to read metadata.
  * @throws {Error} with the name of the first invalid field.
  */
 export function assertReadable(meta: SnapshotMeta): void {
@@ -241,7 +255,7 @@ export function isReadable(found: FoundIndex): found is FoundIndex & Snapshot {
   return found.meta !== undefined;
 }
 
-/** Shortens the chain of a snapshot to a limit. The index may have been built with a higher limit. */
+/** Shortens the chain of a snapshot to at most `limit` ancestors. The index may have been built with a higher limit. */
 export function withChainLimit(snapshot: Snapshot, limit: number): Snapshot {
   const { meta } = snapshot;
   if (meta.lineage === undefined) return snapshot;

@@ -4,9 +4,10 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Runs a task with a signal that aborts after `ms` milliseconds, or when `signal` does. Not `AbortSignal.timeout`: if
- * only `AbortSignal.any` refers to it, Node 20 collects the signal and its timer as garbage.
- * @throws {DeadlineError} if the task fails after this time, or the reason of `signal` if it aborted.
+ * Runs a task with a signal that aborts after `ms` milliseconds, or when `signal` aborts. `AbortSignal.timeout` does
+ * not work here: Node 20 garbage-collects such a signal and its timer if only `AbortSignal.any` refers to the signal.
+ * @throws {DeadlineError} if the task fails after this time.
+ * @throws the reason of `signal` if the task fails after `signal` aborted.
  */
 export async function withDeadline<T>(
   ms: number,

@@ -1,6 +1,6 @@
 /**
- * The message of an error. An AggregateError (host with several addresses) has an empty message, so its parts are
- * joined.
+ * The message of an error. If a host has several addresses, a failed connection is an `AggregateError` with an empty
+ * message. The messages of its errors are joined.
  * @param describe returns the text of one error.
  */
 export function messageOf(error: Error, describe = ({ message }: Error): string => message): string {

@@ -7,10 +7,10 @@ export type { Logger };
 /** Maximum nesting of logged objects and error causes. */
 const MAX_DEPTH = 6;
 
-/** Maximum number of logged parts of an `AggregateError`, which has one error for each address that was tried. */
+/** Maximum number of logged errors of an `AggregateError`. Node creates one error for each address that it tried. */
 const MAX_ERRORS = 10;
 
-/** Maximum size of lines that wait for another write, in bytes. Further lines are dropped. */
+/** Maximum total size of the lines that could not be written yet, in bytes. Further lines are dropped. */
 const MAX_UNWRITTEN = 2 ** 20;
 
 interface LogOptions {
@@ -49,8 +49,9 @@ export function createLogger(
 }
 
 /**
- * Writes synchronously: buffered lines that cannot be written would keep a process alive. A stalled reader of a pipe
- * must not block this process: a line that the pipe does not accept is written with the next one.
+ * Writes synchronously, because buffered lines that cannot be written would keep the process alive. A stalled reader of
+ * a pipe must not block this process. A line that the pipe does not accept is therefore written together with the next
+ * line.
  */
 function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
   const output = pino.destination({
@@ -82,7 +83,7 @@ function loggable(value: unknown, redact: Redact, within: readonly object[] = []
 /** An error as it is logged. */
 function loggableError(error: Error, redact: Redact, part: (value: unknown) => unknown) {
   const { name, message, stack, cause, code, statusCode, errors } = error as ErrorFields;
-  // Of a nested value that is not an error, only the type is logged: the value may be a whole request.
+  // If a nested value is not an error, only its type is logged, because the value may be a whole request.
   const nested = (value: unknown) => part(value instanceof Error ? value : typeof value);
   return {
     type: name,

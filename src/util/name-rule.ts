@@ -1,25 +1,31 @@
-/** The rules by which registries compare names, the values of `NAME_RULE`. `exact` and `lowercase` know no separators. */
+/**
+ * The values of `NAME_RULE`: the rules by which registries compare names. `exact` and `lowercase` do not unify
+ * separators.
+ */
 export const NAME_RULES = ['exact', 'lowercase', 'pypi', 'crates'] as const;
 
 export type NameRule = (typeof NAME_RULES)[number];
 
 /**
- * Separators that count as one `-`, in a syntax that JavaScript and Java share. `pypi`:
- * https://peps.python.org/pep-0503/#normalized-names. A single `-` does not match: replacing it with `-` would only
- * take time.
+ * Patterns of the separators that are replaced by one `-`, in a syntax that JavaScript and Java share. `pypi`:
+ * https://peps.python.org/pep-0503/#normalized-names. A single `-` does not match, because it stays the same.
  */
 const SEPARATORS: Partial<Record<NameRule, RegExp>> = { pypi: /[-_.]{2,}|[_.]/g, crates: /_/g };
 
 const IS_ASCII = /^\p{ASCII}*$/u;
 
-/** The character filter that unifies separators when an index analyzes names and queries. Undefined if the rule knows no separators. */
+/**
+ * The character filter with which an index unifies separators in names and queries. Undefined if the rule does not
+ * unify separators.
+ */
 export function charFilterOf(rule: NameRule) {
   const pattern = SEPARATORS[rule]?.source;
   return pattern === undefined ? undefined : { type: 'pattern_replace' as const, pattern, replacement: '-' };
 }
 
 /**
- * Unifies the separators of a name, or of a part of a name, as searches do. Case is not changed: the index ignores it.
+ * Unifies the separators of a name, or of a part of a name, as searches do. Does not change case, because the index
+ * ignores case.
  */
 export function unifySeparators(rule: NameRule, text: string): string {
   const pattern = SEPARATORS[rule];
@@ -27,15 +33,18 @@ export function unifySeparators(rule: NameRule, text: string): string {
 }
 
 /**
- * The form of a name that all its spellings share: names with the same canonical form are one package. With `exact`,
- * this is the name itself, although searches ignore case. With the other rules, it equals `name.lowercase` of the
- * index, except for letters that Unicode has added since the release of Elasticsearch's Java.
+ * The canonical form of a name: names with the same canonical form are one package. With `exact`, the canonical form is
+ * the name itself, although searches ignore case. With the other rules, it equals the value of `name.lowercase` in the
+ * index, except for letters that are newer than the Unicode version of Elasticsearch's Java.
  */
 export function canonicalName(rule: NameRule, name: string): string {
   return rule === 'exact' ? name : lowerCase(unifySeparators(rule, name));
 }
 
-/** Lower case of each code point by itself, as in Lucene: a final sigma becomes the same letter as any other, and `İ` becomes `i`. */
+/**
+ * Converts each code point to lower case by itself, like Lucene: `Σ` becomes `σ` even at the end of a word, and `İ`
+ * becomes `i`.
+ */
 export function lowerCase(text: string): string {
   return IS_ASCII.test(text) ? text.toLowerCase() : Array.from(text, lowerCaseOf).join('');
 }
@@ -45,7 +54,10 @@ function lowerCaseOf(codePoint: string): string {
   return first;
 }
 
-/** The parts of a text that count as one character each when names are compared: a code point, or a run of separators. */
+/**
+ * Splits a text into the units that a comparison of names counts as one character: a code point, or separators that are
+ * replaced by one `-`.
+ */
 export function comparedCharacters(rule: NameRule, text: string): string[] {
   const pattern = SEPARATORS[rule];
   return pattern === undefined

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Open files that a replica may need besides client connections: Elasticsearch, Redis, a rebuild, exports and the
- * program itself.
+ * Number of open files that a replica may need besides client connections: for Elasticsearch, Redis, a rebuild, exports
+ * and the program itself.
  */
 const OTHERS = 200;
 
 /**
  * Compares the limit of open files with the maximum number of connections, each of which is an open file.
- * @param limits the path of the limits of this process, which only Linux has.
+ * @param limits the path of the file with this process's limits. Only Linux has this file.
  * @returns a description if the limit is too low; otherwise undefined.
  */
 export function describeOpenFiles(maxConnections: number, limits = '/proc/self/limits'): string | undefined {

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 
 /**
- * The URL of the folder with `package.json`, `data`, `dist` and `mappings`: the closest one above this file, wherever
- * a build or a bundle puts it.
+ * The URL of the folder with `package.json`, `data`, `dist` and `mappings`: the closest folder above this file that has
+ * a `package.json`. Builds and bundles put this file at different depths.
  */
 export const PROJECT_FOLDER = closestFolderWith('package.json', new URL('.', import.meta.url));
 

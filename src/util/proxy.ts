@@ -1,14 +1,17 @@
 import { BlockList, isIP } from 'node:net';
 
-/** The proxy in the environment cannot be used. The message names its variable, but not its value, which may have a password. */
+/**
+ * The proxy in the environment cannot be used. The message names the environment variable. It omits the value, because
+ * the value may contain a password.
+ */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
 }
 
 /**
- * The proxy for an address, from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Names in lower case take
- * precedence, as in curl. A proxy without a scheme is an `http://` address. Undefined if no proxy is set for the
- * address. No library supports networks in `NO_PROXY`.
+ * The proxy for a URL, from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Variables in lower case take
+ * precedence, as in curl. A proxy without a scheme is an `http://` address. Undefined if no proxy is set for the URL.
+ * Implemented here, because no library supports networks in `NO_PROXY`.
  * @throws {ProxyError}
  */
 export function proxyOf(url: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {
@@ -41,13 +44,13 @@ function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean
   });
 }
 
-/** A domain includes its subdomains, with or without a leading dot; `*.` means only the subdomains. */
+/** With or without a leading dot, a domain includes its subdomains. With a leading `*.`, only the subdomains match. */
 function isWithinDomain(host: string, name: string): boolean {
   const domain = name.replace(/^\*?\.|\.$/g, '');
   return host.endsWith(`.${domain}`) || (host === domain && !name.startsWith('*'));
 }
 
-/** @param name such as `10.0.0.0/8`, or an address, perhaps in brackets. */
+/** @param name a network such as `10.0.0.0/8`, or an IP address. Brackets around the address are ignored. */
 function isWithinNetwork(host: string, name: string): boolean {
   const [, address = '', bits] = /^([^/]+)(?:\/(\d+))?$/.exec(name.replace(/[[\]]/g, '')) ?? [];
   const longest = isIP(address) === 6 ? 128 : 32;

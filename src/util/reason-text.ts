@@ -1,12 +1,12 @@
 /**
- * Maximum length of a failure reason, in UTF-16 code units; longer ones are truncated. Reasons are part of `/rebuild`
- * and the log, so their size must not depend on the dataset.
+ * Maximum length of a failure reason, in UTF-16 code units. Longer reasons are truncated. Reasons are part of
+ * `/rebuild` and the log, so their size must not depend on the dataset.
  */
 export const MAX_REASON_LENGTH = 300;
 
 /**
- * Maximum length of a value quoted from the dataset, in UTF-16 code units. Two of them, a line number and the text of
- * any rule fit into a reason, so that truncation never hides the line or the rule.
+ * Maximum length of a value quoted from the dataset, in UTF-16 code units. Two quoted values, a line number and any
+ * message of a check fit into a reason. Truncation therefore never hides the line number or the message.
  */
 const MAX_QUOTED_LENGTH = 64;
 
@@ -37,6 +37,6 @@ export function quote(value: string): string {
 }
 
 function escapeOf(char: string): string {
-  // Without the flag `u`, the pattern matches code units, as JSON escapes them.
+  // Without the flag `u`, `.` matches one code unit. JSON also escapes code units.
   return char.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

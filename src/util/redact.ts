@@ -11,14 +11,12 @@ const REDACTED = '[redacted]';
 const MIN_LENGTH = 4;
 
 /**
- * The user information of any URL, including unconfigured ones such as redirect targets. The maximum length
- * of the scheme keeps the search linear.
+ * The user information of any URL, including URLs that are not configured, such as redirect targets. The scheme has a
+ * maximum length, which keeps matching linear in the length of the text.
  */
 const USER_INFORMATION = /\b([a-z][a-z\d+.-]{0,15}:\/\/)[^\s/?#]*@/gi;
 
-/**
- * Creates the function that replaces these secrets, and the user information of all URLs, by `[redacted]`.
- */
+/** Creates a function that replaces these secrets, and the user information of all URLs, with `[redacted]`. */
 export function createRedactor(secrets: readonly string[]): Redact {
   // Longest first, because one secret may contain another.
   const known = secrets.filter(({ length }) => length >= MIN_LENGTH).sort((a, b) => b.length - a.length);

@@ -1,6 +1,7 @@
 /**
- * The seconds to wait by `Retry-After` (RFC 9110): its number, or the time until its HTTP date.
- * @returns undefined if it is neither.
+ * The seconds to wait, from the value of a `Retry-After` header (RFC 9110): a number of seconds, or an HTTP date. 0 if
+ * the date is past.
+ * @returns undefined if the value is missing, or has neither form.
  */
 export function secondsOf(retryAfter: string | null | undefined, now = Date.now()): number | undefined {
   const text = retryAfter ?? '';

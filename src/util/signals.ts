@@ -1,14 +1,14 @@
 import { isatty } from 'node:tty';
 
 /**
- * npm forwards a Ctrl-C to its child, although the terminal has sent it to both: a second signal within this
- * time is a duplicate. In milliseconds.
+ * Time within which a second signal counts as a duplicate, in milliseconds. The terminal sends Ctrl-C to npm and to its
+ * child, and npm forwards the signal to the child again.
  */
 const SAME_MS = 500;
 
 /**
- * Ignores SIGHUP, like `nohup`, if no terminal can have sent it. Node resets the handler that `nohup` has set, but the
- * process stays disconnected from the terminal.
+ * Ignores SIGHUP if none of the standard streams is a terminal. A process started with `nohup` needs this, because Node
+ * resets the setting of `nohup` that ignores SIGHUP.
  * @returns whether there is a terminal.
  */
 export function ignoreHangup(): boolean {
@@ -23,8 +23,8 @@ export function ignoreUserSignals(): void {
 }
 
 /**
- * Ends the process with `code` on SIGINT and SIGTERM while nothing else handles them. The first process of a container
- * ignores signals without a handler.
+ * Ends the process with `code` on SIGINT and SIGTERM as long as there is no other handler. Without any handler, the
+ * first process of a container would ignore these signals.
  */
 export function endOnStopSignal(code: number): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -40,7 +40,7 @@ export function firstStopSignal(): Promise<NodeJS.Signals> {
     const end = (signal: NodeJS.Signals) => {
       process.removeAllListeners(signal);
       process.kill(process.pid, signal);
-      // The first process of a container has ignored it.
+      // The first process of a container ignores a signal without a handler, so it exits here.
       process.exit(130);
     };
     const take = (signal: NodeJS.Signals) => {
@@ -52,8 +52,8 @@ export function firstStopSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Aborts on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. Another one ends the process at once,
- * unless it comes within `SAME_MS`.
+ * Aborts on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. A later signal ends the process at
+ * once, unless it comes within `SAME_MS` of the first.
  */
 export function abortOnStopSignal(): AbortSignal {
   const stopping = new AbortController();

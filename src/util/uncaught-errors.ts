@@ -1,6 +1,6 @@
 import { createRedactor } from './redact.js';
 
-/** Maximum number of causes shown; longer chains are usually circular. */
+/** Maximum number of causes in the description. Longer chains of causes are usually circular. */
 const MAX_CAUSES = 5;
 
 /**

@@ -1,4 +1,4 @@
-/** The Unicode code points of a text, each as a string. The API counts them as characters. */
+/** The Unicode code points of a text, each as a string. The API counts code points as characters. */
 export function codePoints(text: string): string[] {
   return Array.from(text);
 }
@@ -6,8 +6,8 @@ export function codePoints(text: string): string[] {
 const WHITE_SPACE = /^\p{White_Space}$/u;
 
 /**
- * Trims characters with the Unicode property White_Space. `String.prototype.trim` differs: it removes U+FEFF
- * and keeps U+0085. Linear in the length of the text, unlike a regular expression with `+$`.
+ * Trims characters with the Unicode property White_Space. `String.prototype.trim` differs: it removes U+FEFF and keeps
+ * U+0085. The time is linear in the length of the text, unlike with a regular expression that ends in `+$`.
  */
 export function trimWhiteSpace(text: string): string {
   // All of these characters have one code unit each.

@@ -1,7 +1,7 @@
 import { titleOf } from './render.js';
 import { parseUrl, toUrl, type ViewState } from './url-state.js';
 
-/** Pause in typing after which the query keeps its entry in the browser's history, in milliseconds. */
+/** Pause in typing that completes the history entry of a query, in milliseconds. */
 const HISTORY_ENTRY_MS = 2000;
 
 let settling: number | undefined;
@@ -17,7 +17,9 @@ export function pushAddress(view: ViewState): void {
   if (!isInUrl(view)) history.pushState(null, '', toUrl(view));
 }
 
-/** Puts a query into the URL while it is typed. A whole word is one history entry, not each of its letters. */
+/**
+ * Puts a query into the URL while the user types it. All letters typed without a long pause share one history entry.
+ */
 export function recordTyping(view: ViewState): void {
   if (isInUrl(view)) return;
   if (isTyping) history.replaceState(null, '', toUrl(view));

@@ -8,7 +8,7 @@ export interface Package {
   name: string;
   version: string;
   url: string;
-  /** Such as downloads; only in snapshots with weights. */
+  /** How much the package is used, such as its downloads. Missing in snapshots without weights. */
   weight?: number;
 }
 
@@ -24,16 +24,16 @@ export type ChangeCounts = Record<Change['change'], number>;
 /** Why a request failed, as text for the user, and when a retry may succeed. */
 export interface ApiError {
   words: string;
-  /** In seconds; 0 if the time is unknown; undefined if the same request would fail again. */
+  /** Time until a retry may succeed, in seconds; 0 if the time is unknown. Undefined if a retry would fail. */
   retryAfter: number | undefined;
 }
 
 export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Headers };
 
-/** Threshold of the remaining share of the client's rate limit, 0 to 1: below it, the limit is near. */
+/** The rate limit is near if less than this share of it remains (0 to 1). */
 const FEW_POINTS = 0.25;
 
-/** The remaining share of the client's rate limit, from the last response. */
+/** The remaining share of the client's rate limit (0 to 1), from the last response that had the headers. */
 let points = 1;
 
 /** Whether little of the client's rate limit is left. */
@@ -49,7 +49,7 @@ export type Guard<T> = (value: unknown) => value is T;
 /** Maximum time of a response. The service responds within seconds, but networks may be slow. */
 const TIMEOUT_MS = 30_000;
 
-/** Maximum wait. A longer `Retry-After` is reduced to it. */
+/** Maximum wait before a retry. A longer `Retry-After` is reduced to this time. */
 const MAX_RETRY_SECONDS = 3600;
 
 /**
@@ -62,10 +62,10 @@ const WORDS = new Map<unknown, string>([
 ]);
 
 /**
- * Requests JSON from the service. A failed request is returned as a result, not thrown. So is a response that is
- * truncated or unexpected, such as a login page.
+ * Requests JSON from the service. Failed requests, and truncated or unexpected responses (such as a login page), are
+ * returned as an error, not thrown.
  * @param path relative to the page.
- * @throws the signal's reason, if it is aborted.
+ * @throws the signal's reason, if the signal is aborted.
  */
 export async function fetchJson<T>(
   path: string,
@@ -92,7 +92,10 @@ export async function fetchJson<T>(
   return { error: { words, retryAfter: 0 }, headers };
 }
 
-/** The error in a problem (RFC 9457), or in another response, such as a proxy's. */
+/**
+ * The error that a failed response describes. The response is a problem (RFC 9457), or another response, such as a
+ * proxy's.
+ */
 function toApiError({ status, headers }: Response, body: unknown): ApiError {
   const isProblem = headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
   const { code, detail } = isProblem && isObject(body) ? body : {};
@@ -106,8 +109,8 @@ function toApiError({ status, headers }: Response, body: unknown): ApiError {
 }
 
 /**
- * The seconds to wait by `Retry-After` (RFC 9110), a number of seconds or a date; 0 without the header, or if the date
- * is past.
+ * The seconds to wait before a retry, from `Retry-After`, at most `MAX_RETRY_SECONDS`. 0 if the header is missing or
+ * invalid, or its date is past.
  */
 export function secondsToRetry(headers: Headers): number {
   // Uses the clock of the service, because the user's clock may be wrong.
@@ -135,7 +138,10 @@ export function isChange(value: unknown): value is Change {
   return isPackage(value) && ['added', 'removed', 'updated'].includes((value as Change).change);
 }
 
-/** Expects a list of results. @param echoed members that distinguish this response from the response to another request. */
+/**
+ * Expects a list of results.
+ * @param echoed members and values that the response must contain, so that a response to another request is rejected.
+ */
 export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results: T[] }> {
   return (body): body is { results: T[] } =>
     isObject(body) &&
@@ -144,7 +150,7 @@ export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results:
     body['results'].every(isResult);
 }
 
-/** Matches, and how many there are in all; a service of an earlier release does not count them. */
+/** Matches, and the total number of matches. Earlier releases of the service return no total. */
 interface Search {
   results: Match[];
   total?: number;
@@ -182,7 +188,7 @@ export function lookupOf(name: unknown): Guard<Lookup> {
 
 /**
  * The remaining share of the client's rate limit, 0 to 1, from headers such as `"reading";r=117;t=60` and
- * `"reading";q=120;w=60`. Undefined without them.
+ * `"reading";q=120;w=60`. Undefined without these headers.
  */
 function remainingShare(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
@@ -198,7 +204,7 @@ export function changeCounts(headers: Headers): ChangeCounts | undefined {
   return { added: 0, removed: 0, updated: 0, ...counts };
 }
 
-/** The query string of the next page, from the `Link` header; undefined on the last one. */
+/** The query string of the next page, from the `Link` header; undefined on the last page. */
 export function nextPage(headers: Headers): string | undefined {
   return /<(\?[^>]*)>; rel="next"/.exec(headers.get('Link') ?? '')?.[1];
 }

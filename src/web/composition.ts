@@ -1,6 +1,6 @@
 /**
- * Whether an input method is composing text. Incomplete words are searched, because they may be complete names, but
- * they are not announced, not stored in the history, and get no suggestions.
+ * Whether an input method is composing text. Unfinished text is searched, because it may already be a complete name.
+ * Until the composition ends, nothing is announced or stored in the history, and no suggestions are requested.
  */
 export class Composition {
   isActive = false;
@@ -11,8 +11,8 @@ export class Composition {
   }
 
   /**
-   * Resolves when nothing is composed any more.
-   * @throws the signal's reason, if it was aborted by then. Aborting does not end the wait.
+   * Resolves when the composition ends, or at once if there is none.
+   * @throws the signal's reason, if the signal has been aborted by then. Aborting does not shorten the wait.
    */
   async ended(signal: AbortSignal): Promise<void> {
     if (this.isActive)

@@ -3,7 +3,10 @@ import { element, speak } from './dom.js';
 /** Time for which a button shows its result, in milliseconds. */
 const DONE_MS = 2000;
 
-/** A button that copies a name; none where browsers have no clipboard, as on pages over http. */
+/**
+ * A button that copies a name. Empty in an insecure context, such as a page over HTTP, where browsers have no
+ * clipboard.
+ */
 export function copyButton(name: string): HTMLElement[] {
   if (!isSecureContext) return [];
   const label = element('span', {}, 'Copy');
@@ -20,7 +23,7 @@ async function copy(name: string, label: HTMLElement): Promise<void> {
     label.textContent = 'Copied';
     speak('Copied ', element('bdi', { translate: 'no' }, name));
   } catch {
-    // The user or the policy of the browser denies access.
+    // The user or a policy of the browser denied access to the clipboard.
     label.textContent = 'Not copied';
     speak('The browser did not allow to copy.');
   }

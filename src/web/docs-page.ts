@@ -3,17 +3,19 @@ import { byId } from './dom.js';
 
 const explorer = byId('api');
 
-// The library does not resolve the server of the document, which is relative because a proxy may add a path prefix.
+// The server URL in the OpenAPI document is relative, because a proxy may add a path prefix. The library does not
+// resolve it.
 explorer.setAttribute('server-url', new URL('.', document.baseURI).href);
 
-// The Content-Security-Policy does not allow the library's menu image, a `data:` URL, so menus get the browser's look.
-// The library also ignores the system's setting for reduced motion.
+// The Content-Security-Policy does not allow the library's menu image, a `data:` URL, so menus keep the browser's own
+// style. The library also ignores the system's setting for reduced motion.
 const styles = new CSSStyleSheet();
 styles.replaceSync(`
   select { appearance: auto; background-image: none; }
   @media (prefers-reduced-motion) { * { transition: none !important; } }
 `);
 explorer.shadowRoot?.adoptedStyleSheets.push(styles);
-// Styles of elements that do not exist yet: https://lit.dev/docs/api/LitElement/#LitElement.elementStyles
+// Applies the styles to `api-response` elements that are created later:
+// https://lit.dev/docs/api/LitElement/#LitElement.elementStyles
 const response = customElements.get('api-response') as unknown as { elementStyles: CSSStyleSheet[] };
 response.elementStyles.push(styles);

@@ -1,6 +1,10 @@
 type Child = Node | string;
 
-/** The element with this id. @param type such as `HTMLInputElement`. @throws {Error} if the page has none. */
+/**
+ * The element with this id.
+ * @param type such as `HTMLInputElement`.
+ * @throws {Error} if the page has no such element of this type.
+ */
 export function byId<T extends HTMLElement>(id: string, type: new () => T): T;
 export function byId(id: string): HTMLElement;
 export function byId(id: string, type: new () => HTMLElement = HTMLElement): HTMLElement {

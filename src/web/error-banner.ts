@@ -5,12 +5,13 @@ import { pluralize } from './format.js';
 const SECOND_MS = 1000;
 
 /**
- * The first and the longest wait if the time of a retry is unknown, in seconds. Each wait is twice the previous one.
+ * The first and the longest wait if the service gives no time for a retry, in seconds. Each wait is twice the previous
+ * wait.
  */
 const FIRST_WAIT = 5;
 const LONGEST_WAIT = 60;
 
-/** Shows an error and a countdown to the retry, and then retries. */
+/** Shows an error. If a retry may succeed, shows a countdown and then retries. */
 export class ErrorBanner {
   readonly #box = byId('error-banner');
   readonly #message = byId('error-message');
@@ -28,12 +29,12 @@ export class ErrorBanner {
     const wait = retryAfter || Math.min(FIRST_WAIT * 2 ** this.#retries, LONGEST_WAIT);
     const endsAt = Date.now() + wait * SECOND_MS;
     const tick = () => {
-      // Computed from the clock, because timers of background tabs run late.
+      // The remaining time is computed from the clock, because timers of background tabs run late.
       const left = Math.ceil((endsAt - Date.now()) / SECOND_MS);
       if (left <= 0) {
         const retries = this.#retries + 1;
         retry();
-        // The retry has hidden the banner, which also resets the count.
+        // `retry` has called `hide`, which sets the count to 0.
         this.#retries = retries;
       } else {
         this.#countdown.textContent = `Retrying in ${durationOf(left)}.`;

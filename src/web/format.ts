@@ -7,7 +7,7 @@ const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignif
 
 /** A number rounded to at most three significant digits: `12.3 M`. */
 export function formatCompact(count: number): string {
-  // The space does not break.
+  // A narrow no-break space.
   return COMPACT.format(count).replace(/(?=[A-Z]$)/, '\u202F');
 }
 

@@ -1,12 +1,12 @@
 /**
- * Keyboard control: `/` focuses the search box if nothing has the focus (WCAG 2.1.4), the arrows move between the box
- * and the packages, and Escape returns to the box, or clears it. Enter in the box submits the form, which focuses the
- * first package.
+ * Keyboard control. `/` focuses the search box if nothing has the focus (WCAG 2.1.4). The arrow keys move between the
+ * box and the packages. Escape clears the box if the box has the focus, and otherwise focuses the box. Enter in the box
+ * submits the form, which focuses the first package.
  * @param clear empties the box and shows the page without a query.
  */
 export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, clear: () => void): void {
   const links = () => [...packages.querySelectorAll<HTMLAnchorElement>('.packages a')];
-  /** The index of the package that has the focus, or whose button has it; -1 if there is none. */
+  /** The index of the package whose link or button is `target`; -1 if there is none. */
   const placeIn = (all: HTMLAnchorElement[], target: EventTarget | null) =>
     all.findIndex((link) => link.parentElement?.contains(target as Node));
   const keys: Record<string, (event: KeyboardEvent) => boolean> = {
@@ -37,8 +37,8 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
     },
   };
   document.addEventListener('keydown', (event) => {
-    // Ignores keys of input methods, browser shortcuts, and keys with Shift, which selects text. `/` is handled with
-    // Shift, because some keyboards require Shift for it.
+    // Ignores keys of input methods, browser shortcuts, and keys with Shift, because Shift selects text. `/` is handled
+    // with Shift, because some keyboards require Shift for `/`.
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.shiftKey && event.key !== '/') return;
     if (keys[event.key]?.(event) === true) event.preventDefault();

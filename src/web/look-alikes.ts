@@ -1,9 +1,9 @@
 import { fetchJson, isLimitNear, isPackage, listOf, type Package } from './api.js';
 
-/** Number of names that are shown. */
+/** Maximum number of names that are shown. */
 const MAX_SHOWN = 5;
 
-/** Number of requested names: the most used names may not be the nearest. */
+/** Number of requested look-alikes. The service sorts by distance first, so the most used names may come late. */
 const MAX_REQUESTED = 50;
 
 /** A look-alike with at least this many times the weight is probably the package that was meant. */
@@ -19,7 +19,7 @@ export async function fetchSuggestions(query: string, signal: AbortSignal): Prom
 
 /**
  * Names that are easily mistaken for a package's name, most used first. None if the request fails, or if the rate limit
- * is near: the rest of its points is reserved for searches.
+ * is near: the remaining points are reserved for searches.
  */
 export async function fetchLookAlikes(original: Package, signal: AbortSignal): Promise<LookAlike[]> {
   if (isLimitNear()) return [];

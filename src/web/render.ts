@@ -13,10 +13,10 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link to
- * the view with the maximum limit. If `MAX_LIMIT` matches are shown already, adds a button that loads more instead.
- * @param path of the first matches as JSON.
- * @param rule by which the query matches them.
+ * One list of matches per rank, a link to their JSON, and links to feeds. If there are more matches, adds a link to the
+ * view with the maximum limit. If `MAX_LIMIT` matches are shown already, adds a button that loads more instead.
+ * @param path the URL path that returns the first matches as JSON.
+ * @param rule the name rule of the service, by which names match the query.
  */
 export function renderMatches(
   matches: readonly Match[],
@@ -48,20 +48,23 @@ export function renderMatches(
   return [...groups, ...(more && isFull ? [moreButton()] : []), links];
 }
 
-/** A link to the feed of new packages with certain names. Empty if the page has no `alternate` link: the service has no feeds. */
+/**
+ * A link to the feed of new packages with matching names. Empty if the page has no `alternate` link: then the service
+ * has no feeds.
+ */
 function feedLink(names: { q: string } | { like: string }, text: string): HTMLElement[] {
   if (document.querySelector('link[rel="alternate"]') === null) return [];
   const href = `changes.atom?${new URLSearchParams(names).toString()}`;
   return [element('a', { href, type: 'application/atom+xml' }, text)];
 }
 
-/** Suggested names for a query without matches, each with a link to a search for it. */
+/** Suggested names for a query without matches. Each links to a search for this name. */
 export function renderSuggestions(suggestions: readonly Package[], sort: Sort): HTMLElement {
   const items = suggestions.map((one) => element('li', {}, linkToSearch(one, sort)));
   return element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items));
 }
 
-/** Names that are easily mistaken for a package's name, each with a link to a search for it. */
+/** Names that are easily mistaken for a package's name. Each links to a search for this name. */
 export function renderLookAlikes(lookAlikes: readonly LookAlike[], sort: Sort): HTMLElement {
   const items = lookAlikes.map((one) => {
     const link = linkToSearch(one, sort);
@@ -117,8 +120,8 @@ export function renderPage(
 }
 
 /**
- * The changes since the previous snapshot, in name order, with a link to the feed, and a button if there are
- * more.
+ * The changes since the previous snapshot, in name order, with a link to the feed. If there are more changes, adds a
+ * button that loads them.
  */
 export function renderChanges(changes: readonly Change[], more: boolean): HTMLElement[] {
   const feed = element('a', { href: 'changes.atom', type: 'application/atom+xml' }, 'Feed of new packages');
@@ -138,8 +141,8 @@ export function renderChanges(changes: readonly Change[], more: boolean): HTMLEl
 
 /**
  * A summary of the changes since the previous snapshot.
- * @param counts of all changes; undefined if unknown.
- * @param isFirst whether there is no snapshot to compare with.
+ * @param counts the counts of all changes; undefined if unknown.
+ * @param isFirst whether the snapshot was not compared with a previous one.
  */
 export function changesSummary(
   changes: readonly Change[],
@@ -198,14 +201,16 @@ export function summaryOf(
 
 /** A sentence with a query in it. The query is isolated, so that it keeps its own text direction. */
 export function quoting(before: string, query: string, after: string): Summary {
-  // A U+2069 in the query would end the isolation of an inline element, but not of a box.
+  // U+2069 (pop directional isolate) in the query would end the isolation of an inline element. It cannot end the
+  // isolation of an inline block.
   const name = query.includes('\u2069') ? 'query boxed' : 'query';
   return [`${before} “`, element('bdi', { class: name, translate: 'no' }, query), `”${after}`];
 }
 
 /** The window title of a view. */
 export function titleOf(shown: ViewState): string {
-  // Direction marks in the query would reverse the rest of the title, and a title cannot contain elements.
+  // Direction marks in the query could reverse the rest of the title. A title cannot contain elements that isolate the
+  // query.
   if ('query' in shown) return `${shown.query.replace(/\p{Bidi_Control}/gu, '')} – Package search`;
   if ('changes' in shown) return 'What changed – Package search';
   return shown.page === 1 ? 'Package search' : `Page ${formatNumber(shown.page)} – Package search`;
@@ -219,7 +224,7 @@ function listOfItems(items: readonly HTMLLIElement[]): HTMLUListElement {
   return element('ul', { class: 'packages', role: 'list' }, ...items);
 }
 
-/** @param before shown before the name. */
+/** @param before elements and texts shown before the name. */
 function itemOf(
   { name, version, url, weight }: Package,
   query: string,
@@ -264,7 +269,7 @@ function moreButton(): HTMLElement {
   return element('p', {}, element('button', { type: 'button', id: 'more' }, 'Show more'));
 }
 
-/** A link within the page. @param unseen text for screen readers only. */
+/** A link to another view of this page. @param unseen text for screen readers only. */
 function linkTo(address: string, text: string, unseen?: string): HTMLAnchorElement {
   const hidden = unseen === undefined ? [] : [element('span', { class: 'unseen' }, unseen)];
   return element('a', { href: address, 'data-within': '' }, text, ...hidden);

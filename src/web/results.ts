@@ -16,7 +16,10 @@ export class Results {
   readonly packages = byId('packages');
   readonly #status = byId('status');
   readonly #banner = new ErrorBanner();
-  /** Whether Enter was pressed before the response arrived: then the first package is focused once it is shown. */
+  /**
+   * Whether the user pressed Enter before the response arrived. If so, the first package gets the focus as soon as it
+   * is shown.
+   */
   #isEntering = false;
 
   /** @param retry repeats the failed request. */
@@ -27,7 +30,7 @@ export class Results {
     return this.packages.ariaBusy === 'true';
   }
 
-  /** Called when a request begins. */
+  /** Called when a view is about to be requested, before the debounce. */
   markBusy(): void {
     speak('');
     this.#banner.hide();
@@ -74,12 +77,15 @@ export class Results {
     if (!this.isBusy) this.#enter();
   }
 
-  /** Called when another query is typed, so that the first of its results is not focused. */
+  /** Called when the user types another query: its first result gets no focus. */
   cancelFocus(): void {
     this.#isEntering = false;
   }
 
-  /** Turns announcements of the status line on or off. Turning them on announces the current line. */
+  /**
+   * Turns announcements of the status line on or off. Turning them on announces the current line, unless a response is
+   * awaited.
+   */
   announce(isOn: boolean): void {
     this.#status.ariaLive = isOn ? null : 'off';
     if (isOn && !this.isBusy) this.#status.replaceChildren(...this.#status.childNodes);
@@ -90,7 +96,7 @@ export class Results {
     this.packages.querySelector<HTMLAnchorElement>('.packages a')?.focus();
   }
 
-  /** Appends the next results, from the same snapshot, and focuses the first of them. */
+  /** Appends the next page of results, from the same snapshot, and focuses its first result. */
   async #showMore<T>(
     list: List<T>,
     results: readonly T[],
@@ -108,7 +114,7 @@ export class Results {
       return;
     }
     this.displayList(list, [...results, ...result.body.results], result.headers, signal);
-    // A page of changes may be empty although further changes follow.
+    // A page of changes may be empty although further changes follow: then the button gets the focus.
     const added = this.packages.querySelectorAll<HTMLElement>('.packages a')[results.length];
     (added ?? this.packages.querySelector<HTMLElement>('#more'))?.focus();
   }

@@ -10,8 +10,8 @@ import { Views } from './views.js';
 import { codePoints } from '../util/unicode.js';
 
 /**
- * Debounce of typing, in milliseconds. It is longer if the rate limit is near, and after one letter, which is rarely
- * the whole name.
+ * Debounce of typing, in milliseconds. The long debounce applies if the rate limit is near, or if the query has one
+ * character, which is rarely a whole name.
  */
 const DEBOUNCE_MS = 40;
 const LONG_DEBOUNCE_MS = 500;
@@ -102,5 +102,5 @@ listenToKeys(input, results.packages, () => {
   if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
 });
 showFromUrl();
-// On a page with results, the box gets no focus, so that keys such as Space scroll.
+// If the URL has a query string, the box gets no focus, so that keys such as Space scroll.
 if (location.search === '') input.focus();

@@ -8,7 +8,10 @@ import { toUrl } from './url-state.js';
 
 const CHECK_MS = 15_000;
 
-/** Maximum interval of `/stats` requests: a new snapshot may have the same number of packages. */
+/**
+ * Maximum time between two requests of `/stats`, in milliseconds. Without it, the page would miss a new snapshot with
+ * an unchanged number of packages.
+ */
 const STATS_MS = 5 * 60_000;
 
 interface Health {
@@ -25,7 +28,7 @@ interface Stats {
   source: string;
   nameRule: NameRule;
   takenAt: Date | undefined;
-  /** Since the previous snapshot. */
+  /** Change counts since the previous snapshot; undefined if the snapshot was not compared with another. */
   changes: ChangeCounts | undefined;
 }
 
@@ -74,7 +77,7 @@ export class SnapshotBar {
     return this.#poll();
   }
 
-  /** The change counts of a snapshot, by its id; undefined if unknown. */
+  /** The change counts of the snapshot with this id; undefined if unknown. */
   async changesOf(id: string): Promise<ChangeCounts | undefined> {
     if (this.#stats?.id !== id) await this.#refreshStats();
     return this.#stats?.id === id ? this.#stats.changes : undefined;
@@ -83,8 +86,8 @@ export class SnapshotBar {
   async #poll(): Promise<void> {
     this.#health = await askHealth();
     this.#show();
-    // `/health` has no rate limit, but `/stats` has: it is requested if the number of packages has changed, and
-    // otherwise rarely. The result is not awaited.
+    // `/health` has no rate limit, but `/stats` has one. `/stats` is therefore requested only if the number of packages
+    // has changed, or after `STATS_MS`. The result is not awaited.
     const isDue = this.total !== this.#stats?.total || Date.now() - this.#requestedAt >= STATS_MS;
     if (this.total !== undefined && isDue) void this.#refreshStats();
   }
@@ -103,7 +106,7 @@ export class SnapshotBar {
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
     this.#stats = {
       id: headers.get('X-Snapshot'),
-      // The name of this member depends on the registry.
+      // The number of packages. The name of its member depends on the registry.
       total: Object.values(body).find(isCount) ?? 0,
       source: body.source,
       nameRule: NAME_RULES.find((rule) => rule === body['name_rule']) ?? 'exact',
@@ -135,7 +138,10 @@ export class SnapshotBar {
   }
 }
 
-/** The body of `/health`, which has the same members with status 200 and 503. Any other response, such as a proxy's, is `UNREACHABLE`. */
+/**
+ * The body of `/health`. It has the same members with status 200 and 503. For any other response, such as a proxy's,
+ * the result is `UNREACHABLE`.
+ */
 async function askHealth(): Promise<Health> {
   try {
     const body = await withDeadline<unknown>(CHECK_MS, undefined, async (signal) => {

@@ -20,7 +20,7 @@ export function trimmed(query: string): string {
   return query.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
 }
 
-/** Parses `?q=redis`, `?changes` or `?page=3`; without these, the view is the first page of all packages. */
+/** Parses `?q=redis`, `?changes` or `?page=3`; without these parameters, the view is the first page of all packages. */
 export function parseUrl(search: string): ViewState {
   const params = new URLSearchParams(search);
   const query = trimmed(params.get('q') ?? '');

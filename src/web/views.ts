@@ -32,10 +32,15 @@ import type { SearchView, ViewState } from './url-state.js';
 import { unifySeparators } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 
-/** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
+/**
+ * Delay before suggestions for a query without matches are requested, in milliseconds. They cost more than a search.
+ */
 const SUGGEST_MS = 300;
 
-/** Delay before look-alikes of an exact match are requested: users who continue typing want a different name. */
+/**
+ * Delay before look-alikes of an exact match are requested, in milliseconds. Users who continue typing want a different
+ * name.
+ */
 const LOOK_ALIKES_MS = 500;
 
 /** Number of changes per request. */
@@ -46,7 +51,7 @@ const SHORTEST_QUERY = 2;
 const LONGEST_QUERY = 100;
 const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} characters.`;
 
-/** Requests and displays the content of a view. Methods throw the reason of the signal if it aborts. */
+/** Requests and displays the content of a view. Methods throw the signal's reason if the signal aborts. */
 export class Views {
   readonly #snapshot: SnapshotBar;
   readonly #firstPoll: Promise<void>;
@@ -111,7 +116,7 @@ export class Views {
     else if (first.rank === 0) lookAlikes.push(...(await this.#showLookAlikes(first, view, signal)));
   }
 
-  /** Shows the package with this name, which is too short for a search. */
+  /** Shows the package whose name equals the query, because the query is too short for a search. */
   async #lookUp(view: SearchView, signal: AbortSignal): Promise<void> {
     const name = view.query;
     this.#sort.hidden = true;
@@ -132,7 +137,7 @@ export class Views {
     if (found) await this.#showLookAlikes(found, view, signal);
   }
 
-  /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
+  /** Shows suggestions for a query without matches. If the request fails, the page stays as it is. */
   async #suggest(view: SearchView, signal: AbortSignal): Promise<void> {
     const { query, sort } = view;
     await this.#pause(SUGGEST_MS, signal);
@@ -156,7 +161,7 @@ export class Views {
     return [section];
   }
 
-  /** Waits for a time, and for the end of a composition. */
+  /** Waits `ms` milliseconds, and then for the end of a composition. */
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, ms));
     await this.composition.ended(signal);

@@ -9,13 +9,13 @@ const CLOCK_SKEW_SECONDS = 5;
 /** `<unix_seconds>:<base64url of 32 bytes>`; anything else is rejected before hashing. */
 const TOKEN = /^(\d{1,12}):([\w-]{43})$/;
 
-/** Signs and verifies tokens of one deployment: `<unix_seconds>:<signature>`, HMAC-SHA256 of the seconds. */
+/** Signs and verifies tokens: `<unix_seconds>:<signature>`. The signature is the HMAC-SHA256 of the seconds. */
 export class BypassTokens {
   readonly #key: Buffer | undefined;
 
   /**
    * @param secret `BYPASS_SECRET`; without it, no token is valid.
-   * @param slug of the registry, a part of the key derivation: tokens of other registries are invalid here.
+   * @param slug of the registry. The key is derived from secret and slug, so tokens of other registries are invalid.
    * @param now the clock, in milliseconds.
    */
   constructor(
@@ -34,8 +34,8 @@ export class BypassTokens {
   }
 
   /**
-   * Seconds for which `token` is still valid; 0 if it is malformed, forged, expired, or from the future by more than
-   * the clock skew.
+   * Seconds for which `token` is still valid; 0 if it is malformed, forged or expired, or if its time is ahead by more
+   * than the clock skew.
    */
   secondsLeft(token: string | undefined): number {
     if (this.#key === undefined || token === undefined) return 0;

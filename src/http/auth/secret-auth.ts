@@ -18,7 +18,7 @@ export const secretParams = z.object({
   }),
 });
 
-/** Limit of wrong secrets per address. */
+/** Limit of rejected requests per address. */
 const WRONG_SECRETS: RateLimitPolicy = {
   name: 'secrets',
   points: 10,
@@ -38,21 +38,21 @@ export class SecretAuth {
    * Parses the query of a request, and checks its secret: `Authorization: Bearer`, or the parameter `secret`.
    * @returns the parameters.
    * @throws {Problem} 400 for invalid parameters, or if the secret is given twice; 403 for a wrong, missing or
-   * unconfigured secret; 429 after too many such requests from one address, even for the right secret and with a bypass
-   * token. A request caused by a page of another site also gets 403, but is not counted: otherwise such a page could
-   * lock out its visitors.
+   * unconfigured secret; 429 after too many rejected requests from one address, even with the right secret or a bypass
+   * token. A request caused by a page of another site gets 403 and is not counted. Otherwise the page could lock out
+   * its visitors.
    */
   async authorize<Schema extends typeof secretParams>(
     ctx: Context,
     schema: Schema,
     configured: string | undefined,
   ): Promise<z.output<Schema>> {
-    // A page of another site caused this request, for example by an image, a link, a prefetch or a redirect. Pages cannot
-    // set or remove the header. Browsers send it only to `https:` and loopback addresses. Without the header (other
-    // programs), and with `none` (typed or bookmarked), `same-origin` or `same-site`, only the secret counts.
+    // A page of another site caused this request, for example by an image, a link, a prefetch or a redirect. Pages
+    // cannot set or remove `Sec-Fetch-Site`. Browsers send it only to `https:` and loopback addresses, and other
+    // programs do not send it. Requests without it, or with another value, need only the secret.
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') throw new Problem('forbidden');
     const client = ctx.state.address.key;
-    // Checked before anything is parsed.
+    // Rejects a client without points before the request is parsed.
     const exhausted = this.#wrongSecrets.exhausted(client);
     if (exhausted !== undefined) this.#assertAllowed(exhausted);
     const checking = Promise.resolve().then(() => {
@@ -65,8 +65,8 @@ export class SecretAuth {
       return params;
     });
     const [checked] = await Promise.allSettled([checking]);
-    // Correct secrets take 0 points, with the same Redis command as wrong ones. Redis executes all checks of an address
-    // one after the other, so concurrent guesses cannot exceed the limit.
+    // A request with a correct secret is also checked, with 0 points. Redis executes the checks of an address one after
+    // the other, so concurrent guesses cannot exceed the limit.
     this.#assertAllowed(await this.#wrongSecrets.take(client, checked.status === 'fulfilled' ? 0 : 1));
     if (checked.status === 'rejected') throw checked.reason;
     return checked.value;
@@ -78,7 +78,10 @@ export class SecretAuth {
   }
 }
 
-/** Undefined for other schemes, which proxies may add for their own use. Node decodes headers as Latin-1. */
+/**
+ * The token, decoded as UTF-8: Node decodes headers as Latin-1. Undefined without the scheme Bearer. Proxies may add
+ * other schemes for their own use.
+ */
 function bearerToken(authorization: string): string | undefined {
   const [, token] = /^bearer(?= |$)(.*)$/i.exec(authorization) ?? [];
   return token === undefined ? undefined : trimWhiteSpace(Buffer.from(token, 'latin1').toString());

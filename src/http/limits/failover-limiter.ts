@@ -31,17 +31,17 @@ export interface RateLimiterDeps {
   stats: Map<string, RateLimitStats>;
 }
 
-/** Counts on Redis for all replicas, and in this process's memory while Redis is down or slow. */
+/** Counts points in Redis for all replicas, or in this process's memory while Redis is down or slow. */
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
   /**
-   * Windows that count while Redis is unavailable. They begin empty. A check that timed out is counted here, and Redis
-   * may still count it, too.
+   * Windows that count while Redis is unavailable. They do not include points counted by Redis. A check that timed out
+   * is counted here, and Redis may count it later, too.
    */
   #local: LocalWindows | undefined;
   readonly #shared: RedisWindows | undefined;
-  /** Clients without points, until their windows end. */
+  /** Clients that have no points left, until their windows end. */
   readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
   /** Time until which checks do not wait for Redis, as `performance.now()`; 0 while Redis responds. */
   #localUntil = 0;
@@ -62,8 +62,8 @@ export class FailoverLimiter {
   }
 
   /**
-   * Adds points of a client if they fit. Adding 0 points shows whether any are left. A client without points is
-   * rejected without a Redis call. Never throws.
+   * Adds points to the window of a client if they fit into the limit. A check of 0 points shows whether points are
+   * left. A client without points is rejected without a Redis call. Never throws.
    */
   async take(client: string, points: number): Promise<RateLimitState> {
     const exhausted = this.exhausted(client);
@@ -72,7 +72,7 @@ export class FailoverLimiter {
     const now = performance.now();
     let state: RateLimitState | undefined;
     if (shared !== undefined && now >= this.#localUntil) {
-      // After a failure, one check at a time tries Redis. Others are counted locally until a command succeeds.
+      // After a failure, one check at a time tries Redis. Other checks are counted locally until a command succeeds.
       if (this.#localUntil > 0) this.#localUntil = now + RETRY_PAUSE_MS;
       try {
         state = await shared.take(client, points);
@@ -81,7 +81,7 @@ export class FailoverLimiter {
         const { redis, log } = this.deps;
         const reason = `${describeRedisError(error, redis as Redis)}: counting locally`;
         if (this.#localUntil === 0) log.warn({ err: error, policy: this.policy.name }, reason);
-        // Other errors occur at once, so the next check can try Redis again.
+        // Errors other than timeouts occur without a delay, so the next check tries Redis again.
         this.#localUntil = performance.now() + (error instanceof RedisTimeoutError ? RETRY_PAUSE_MS : 0);
       }
     }

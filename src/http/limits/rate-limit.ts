@@ -11,7 +11,7 @@ export class RateLimit extends FailoverLimiter {
   /**
    * Counts a request. A request with a valid bypass token is free.
    * @param cost of the request. A cost above the whole limit is reduced to the limit.
-   * @throws {Problem} 429 if the points of the request do not fit into the client's limit; then they are not counted.
+   * @throws {Problem} 429 if the points of the request do not fit into the limit. The points are then not counted.
    */
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {
     const { name, points: limit, windowSeconds } = this.policy;
@@ -26,7 +26,7 @@ export class RateLimit extends FailoverLimiter {
     const isRejected = typeof cost !== 'number' && this.exhausted(client) !== undefined;
     const points = Math.min(isRejected ? 1 : pointsOf(cost, querystring), limit);
     const window = await this.take(client, points);
-    // Other replicas may have a higher limit.
+    // If another replica has a higher limit, `used` may exceed this limit.
     const left = Math.max(0, limit - window.used);
     const seconds = secondsLeft(window);
     // The IETF draft "RateLimit header fields for HTTP".
@@ -39,7 +39,7 @@ export class RateLimit extends FailoverLimiter {
     throw rateLimited(window, `${costs}, ${left} left until ${end}`);
   }
 
-  /** The state of a client, as `/debug-ip` shows it; uses no points. Null if there is no limit. */
+  /** The state of a client, for `/debug-ip`; null if there is no limit. Uses no points. */
   async usage(client: string): Promise<{ limit: number; remaining: number; reset_seconds: number } | null> {
     const { points: limit } = this.policy;
     if (limit === 0) return null;
@@ -58,7 +58,7 @@ function pointsOf(cost: Cost, querystring: string): number {
   }
 }
 
-/** A 429 problem, whose `Retry-After` is the end of the window in seconds. */
+/** A 429 problem. Its `Retry-After` is the number of seconds until the window ends. */
 export function rateLimited(window: RateLimitState, detail: string): Problem {
   return new Problem('rate_limited', { headers: retryAfter(secondsLeft(window)), detail });
 }

@@ -6,10 +6,11 @@ import type { RateLimitPolicy, RateLimitState } from './windows.js';
 export const REDIS_TIMEOUT_MS = 50;
 
 /**
- * For each key, adds the points of a check as often as they fit into the limit, at most `count` times. A check of 0
- * points passes if the client has points left. A counter that is missing or not a number begins a new window at 0. A
- * counter without a time to live keeps its points and gets a whole window. Returns for each key the number of checks
- * that passed, the points used before, and the milliseconds until the window ends.
+ * For each key, executes up to `count` checks of `points` points each. A check passes, and its points are added, if
+ * they fit into the limit. A check of 0 points passes if the client has points left. A counter that is missing or not a
+ * number begins a new window at 0. A counter without a time to live keeps its points and gets a whole window. Returns
+ * for each key the number of checks that passed, the points used before these checks, and the milliseconds until the
+ * window ends.
  */
 const TAKE_POINTS = `
 local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -52,8 +53,9 @@ export class RedisWindows {
   ) {}
 
   /**
-   * Adds points of a client if they fit into the limit. A check of 0 points passes if the client has points left.
-   * Checks share commands: a command for each check would take two thirds as much processor time as a cached response.
+   * Adds points to the window of a client if they fit into the limit. A check of 0 points passes if the client has
+   * points left. Concurrent checks share one command. A command for each check would take two thirds of the processor
+   * time of a cached response.
    * @throws {RedisTimeoutError}
    * @throws {Error} of Redis, or of ioredis if there is no connection.
    */
@@ -70,10 +72,10 @@ export class RedisWindows {
 
   #newBatch() {
     const checks = new Map<string, EqualChecks>();
-    // Checks of 0 points (correct secrets) come last: a correct secret must not pass only because its check precedes
-    // the checks of wrong secrets that arrived at the same time.
+    // Checks of 0 points (correct secrets) come last. Otherwise a correct secret could pass before the wrong secrets of
+    // the same batch are counted.
     const inOrder = () => [...checks.values()].sort((one, other) => other.points - one.points);
-    // Two iterations: the first one often reads only a few of the requests that are arriving.
+    // Waits for two iterations, because the first often reads only a few of the arriving requests.
     const collected = nextIteration().then(() => nextIteration());
     return { checks, executed: collected.then(() => this.#execute(inOrder())) };
   }
@@ -87,8 +89,8 @@ export class RedisWindows {
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<never>((_resolve, reject) => {
       const expire = () => reject(new RedisTimeoutError('Redis did not respond in time'));
-      // Data that has arrived is read before the timeout expires: the response may have been in time, but this process
-      // was suspended or too busy to read it.
+      // `setImmediate` lets Node read data that has already arrived. The response may have arrived in time while this
+      // process was suspended or too busy to read it.
       timer = setTimeout(() => setImmediate(expire), this.timeoutMs);
     });
     const replies = (await Promise.race([command, timeout]).finally(() => clearTimeout(timer))) as number[];

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** Points of each client in a fixed window of time, which begins with the client's first request. */
+/** Points of each client in a fixed window of time. The window begins with the client's first request. */
 export interface RateLimitPolicy {
   /** Names the policy in headers, metrics and Redis keys. */
   name: string;
@@ -37,7 +37,10 @@ export class LocalWindows {
     });
   }
 
-  /** Adds points of a client if they fit into the limit. A check of 0 points passes if the client has points left. */
+  /**
+   * Adds points to the window of a client if they fit into the limit. A check of 0 points passes if the client has
+   * points left.
+   */
   async take(client: string, points: number): Promise<RateLimitState> {
     this.#clients.set(client, true);
     try {

@@ -27,7 +27,7 @@ export function accessLog(
     await next();
     const ms = performance.now() - began;
     onResponse?.(labelOf(ctx.path), ctx.status, ms / 1000);
-    // Without the query, which may contain a secret.
+    // The query is not logged, because it may contain a secret.
     const { method, path, status } = ctx;
     log.debug({ request_id: ctx.state.requestId, method, path, status, ms }, 'request completed');
   };

@@ -10,7 +10,7 @@ const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
 /** Prefix length of the usual network of one IPv6 subscriber (RFC 6177). A limit applies to the whole network. */
 const IPV6_SUBSCRIBER_BITS = 64;
 
-/** The address of a closed connection. */
+/** Used if the address is unknown, because the connection is closed. */
 const UNKNOWN = '0.0.0.0';
 
 /** Maximum number of remembered clients, and maximum length of their cache keys. The cache takes up to 10 MB. */
@@ -33,8 +33,8 @@ export interface ClientIp {
 export type ReadClientIp = (request: IncomingMessage) => ClientIp;
 
 /**
- * Creates the function that determines the client of a request. It reads `X-Forwarded-For` from the right
- * while the hop that wrote an entry is trusted, and stops before an entry that is not an address.
+ * Creates the function that determines the client of a request. It reads the entries of `X-Forwarded-For` from right to
+ * left, as long as trusted proxies wrote them. It stops before an entry that is not an address.
  * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
 export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
@@ -43,7 +43,7 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
     const hops = proxyAddr
       .all(request, (hop, i) => isTrusted(addressOf(hop) ?? '', i))
       .map((hop) => addressOf(hop))
-      // Only the last entry may be invalid: the walk ends at the first hop that is not trusted.
+      // Only the last hop may be invalid, because `all` stops at the first hop that is not trusted.
       .filter((address) => address !== undefined);
     const ip = hops.at(-1) ?? UNKNOWN;
     return {
@@ -77,9 +77,9 @@ function limitKey(ip: string): string {
 }
 
 /**
- * The address of a hop without its port, brackets and IPv6 zone, which is the name of an interface of this machine or
- * of a proxy. IPv4-mapped IPv6 is written as IPv4, other IPv6 in canonical form.
- * @returns undefined if it is not an address.
+ * The address of a hop without port, brackets and IPv6 zone (the name of a network interface). IPv4-mapped IPv6 is
+ * written as IPv4, other IPv6 in canonical form.
+ * @returns undefined if the hop is not an address.
  */
 export function addressOf(hop = ''): string | undefined {
   const [, bracketed, ipv4] = WITH_PORT.exec(hop) ?? [];

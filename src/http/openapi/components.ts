@@ -13,7 +13,9 @@ export function component<Shape extends z.ZodRawShape>(id: string, shape: Shape)
   return z.strictObject(shape).meta({ id });
 }
 
-/** The components of the document: parts that operations share, so that generated clients have one type for each. */
+/**
+ * The components of the document: parts that operations share. Generated clients have one type for each shared schema.
+ */
 export class OpenApiComponents {
   readonly parts = {
     schemas: {} as Json,
@@ -36,7 +38,9 @@ export class OpenApiComponents {
     return (properties as { schema: Json }).schema;
   }
 
-  /** Path and query parameters. With `component` in its `meta`, a parameter is shared by several operations. */
+  /**
+   * Path and query parameters. A parameter with `component` in its `meta` becomes a component, which operations share.
+   */
   params(path: string, params: z.ZodObject): Json[] {
     const { properties, required = [] } = this.schema(params, 'input') as {
       properties: Record<string, Json>;
@@ -73,7 +77,7 @@ export class OpenApiComponents {
 
   #problemResponse(status: number, codes: readonly ProblemCode[]): Json {
     const name = codes.map(pascalCase).join('Or');
-    // Another endpoint has the same problems of this status.
+    // An earlier endpoint with the same problems has already added this response.
     if (name in this.parts.responses) return { $ref: `#/components/responses/${name}` };
     const examples = codes.map((code) => {
       const value = { ...new Problem(code).body, ...this.members[code]?.example };
@@ -100,7 +104,7 @@ export class OpenApiComponents {
   }
 }
 
-/** One schema for all problems: clients read `code`, whatever the endpoint is. */
+/** The schema of the problems of all endpoints. Clients tell problems apart by `code`. */
 function problemSchema(members: ProblemMembers) {
   const additional = Object.values(members).map(({ shape }) => z.object(shape).partial().shape);
   return component('Problem', {
@@ -123,13 +127,13 @@ const MAX_INT32 = 2 ** 31 - 1;
 
 /** Adapts Zod's description of a schema. */
 const override: z.core.ToJSONSchemaContext['override'] = ({ zodSchema, jsonSchema: part }) => {
-  // A pattern is redundant beside a format. A numeric query parameter is described as a number, not as the string that is
-  // parsed.
+  // A pattern is redundant beside a format. A numeric query parameter is described as an integer, so the pattern of its
+  // string is dropped.
   if (part.type === 'integer' || part.format !== undefined) delete part.pattern;
   if (part.type === 'integer' && (part.maximum ?? Infinity) > MAX_INT32) {
     // Without a format, generated clients use 32 bits.
     part.format = 'int64';
-    // Zod adds a maximum to every integer.
+    // Zod adds a maximum to every integer, even if the schema has none.
     if (zodSchema instanceof z.ZodNumber) delete part.maximum;
   }
   // Keys of JSON are strings.

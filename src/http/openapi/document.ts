@@ -13,7 +13,7 @@ export interface ResponseDescription {
   example: unknown;
   /** Other content types of the same schema, and their examples. */
   otherTypes?: Record<string, unknown>;
-  /** Headers in addition to those of every response. */
+  /** Headers in addition to `X-Request-Id` and the rate-limit headers. */
   headers?: readonly HeaderName[];
 }
 
@@ -32,7 +32,7 @@ export interface Operation {
   tag: keyof typeof TAGS;
   summary: string;
   description: string;
-  /** Parses its path and query parameters. */
+  /** Schema that parses the path and query parameters. */
   params?: z.ZodObject;
   /** Status of `response`; 200 by default. */
   status?: number;
@@ -44,7 +44,7 @@ export interface Operation {
   members?: ProblemMembers;
 }
 
-/** An endpoint, as far as the document describes it. */
+/** The parts of an endpoint that the document describes. */
 export interface DescribedEndpoint {
   operation: Operation;
   /** Its rate limit, if any. */

@@ -4,7 +4,7 @@ import { maxHeaderSize, STATUS_CODES } from 'node:http';
 interface ProblemType {
   status: number;
   title: string;
-  /** The default text. */
+  /** The default `detail` of the response. */
   detail: string;
   /** The condition of the problem, for the OpenAPI document. */
   description: string;
@@ -74,7 +74,7 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 interface ProblemOptions {
-  /** Replaces the default text. Must not contain hosts, stacks or queries of Elasticsearch. */
+  /** Replaces the default `detail`. Must not contain hosts, stacks or queries of Elasticsearch. */
   detail?: string;
   /** Extend or override the default headers. */
   headers?: Record<string, string>;

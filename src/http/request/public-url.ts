@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import proxyAddr from 'proxy-addr';
 
-/** The absolute address of the service, as the client of a request uses it, without a slash at the end. */
+/** Returns the absolute address at which the client of a request reaches the service, without a slash at the end. */
 export type PublicUrlReader = (request: IncomingMessage) => string;
 
 /**
@@ -25,7 +25,7 @@ export function publicUrlReader(
   };
 }
 
-/** The entry that the trusted proxy wrote: clients can forge earlier entries. */
+/** The last entry of a header, which the trusted proxy wrote. Clients can forge earlier entries. */
 function lastOf(header: string | string[] | undefined): string | undefined {
   return header?.toString().split(',').at(-1)?.trim() || undefined;
 }

@@ -6,7 +6,7 @@ import { Problem } from '../problems/problem.js';
 const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-/** Maximum number of parameters. No endpoint accepts as many; `/lookup` accepts the most: 100 names. */
+/** Maximum number of parameters. `/lookup` accepts the most: 100 names. */
 const MAX_PARAMETERS = 128;
 
 /** Percent-encoded ASCII. */
@@ -29,14 +29,14 @@ function decode(text: string): string | undefined {
   return percentDecoded(text.replace(/%(?![\da-f]{2})/gi, '%25'));
 }
 
-/** 400, with the parameter `name` and the expected value. */
+/** A 400 problem. @param must what is expected of the parameter, such as `must be given once`. */
 export function invalidParameter(name: string, must: string): Problem {
   return new Problem('invalid_parameter', { detail: `${name} ${must}` });
 }
 
 /**
- * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain. Only arrays
- * may be repeated.
+ * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain. Only
+ * parameters with an array schema may be repeated.
  * @throws {Problem} 400 with the name of a parameter that is not UTF-8, repeated, or rejected by the schema. Each
  * parameter is checked for UTF-8, then for repetition. The schema checks all parameters last.
  */
@@ -73,7 +73,7 @@ function labelOf(name: string, index: number | undefined, count: number): string
 }
 
 /**
- * Parses a part of a path, percent-decoded once.
+ * Percent-decodes a part of a path once, and parses the result by a schema.
  * @param name of the parameter, for the error.
  * @throws {Problem} 400
  */

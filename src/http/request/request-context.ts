@@ -7,7 +7,7 @@ import type { HttpResponse } from '../response/response.js';
 
 export type Context = ParameterizedContext<RequestState>;
 
-/** Handles a request: parses it, calls the domain, and returns the response. */
+/** Handles a request and returns the response. */
 export type Handler = (ctx: Context) => HttpResponse | Promise<HttpResponse>;
 
 /** The header of the request id: accepted from the client or a proxy, and returned in the response. */
@@ -16,7 +16,7 @@ export const REQUEST_ID = 'X-Request-Id';
 /** Characters that are safe in log lines and headers. */
 const WELL_FORMED_ID = /^[\w.:-]{1,64}$/;
 
-/** The id sent with a request if it is well-formed, otherwise a new one. */
+/** The id sent with a request if the id is well-formed, otherwise a new id. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && WELL_FORMED_ID.test(given) ? given : randomUUID();
@@ -50,7 +50,7 @@ export class RequestState {
     return this.services.readAddress(this.request);
   }
 
-  /** Seconds for which the request's bypass token skips the limits; 0 without a valid one. */
+  /** Seconds for which the request's bypass token skips the limits; 0 without a valid token. */
   get bypassSecondsLeft(): number {
     const token = this.request.headers['x-bypass-token']?.toString();
     return this.services.tokens.secondsLeft(token);

@@ -3,8 +3,8 @@ import { fieldsOf, type HeaderFields, type HttpResponse, type ResponseHeaders } 
 import { HEADERS } from './response-headers.js';
 
 /**
- * Security headers of every response. Not `Strict-Transport-Security`: only the proxy that terminates TLS knows whether
- * a host and its subdomains use only TLS.
+ * Security headers of every response except 304. The proxy that terminates TLS must add `Strict-Transport-Security`:
+ * only the proxy knows whether a host and its subdomains use only TLS.
  */
 const SECURITY = {
   'Referrer-Policy': 'no-referrer',
@@ -35,13 +35,16 @@ const DOCUMENTATION: ResponseHeaders = {
   'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self' 'unsafe-inline'`,
 };
 
-/** Headers that let scripts of any origin read a response, and all its headers that the OpenAPI document describes. */
+/** Headers that let scripts of any origin read a response and its headers. */
 const CORS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': ['Allow', 'ETag', ...Object.keys(HEADERS)].join(','),
 };
 
-/** Whether scripts of any origin may read the responses at a path, including errors: not if it needs a secret. */
+/**
+ * Whether scripts of any origin may read the responses at a path, including errors. Paths that need a secret are not
+ * open.
+ */
 export function isOpen(path: string): boolean {
   return path !== '/get-bypass' && path !== '/rebuild';
 }
@@ -50,7 +53,7 @@ const FIELDS = {
   page: fieldsOf(PAGE),
   documentation: fieldsOf(DOCUMENTATION),
   open: fieldsOf({ ...NO_CONTENT_SECURITY, ...CORS }),
-  // Pages of other sites must not load these responses either.
+  // Pages of other origins must not load these responses, for example as images.
   closed: fieldsOf({ ...NO_CONTENT_SECURITY, 'Cross-Origin-Resource-Policy': 'same-origin' }),
   openNotModified: fieldsOf(CORS),
   notModified: [],
@@ -58,7 +61,7 @@ const FIELDS = {
 
 /**
  * The security and CORS headers of the responses at a path.
- * @param status a 304 lacks the security headers, because the stored response has them.
+ * @param status with 304, the security headers are left out, because the response in the browser's cache has them.
  */
 export function policyFields(path: string, status: number, isPage = false): HeaderFields {
   const isReadable = !isPage && isOpen(path);
@@ -67,16 +70,15 @@ export function policyFields(path: string, status: number, isPage = false): Head
   return isReadable ? FIELDS.open : FIELDS.closed;
 }
 
-/** Headers of the response to a preflight request, which a browser may cache for a day. */
+/** Headers of the response to a preflight request. Browsers may cache the response for a day. */
 const PREFLIGHT: ResponseHeaders = {
   'Access-Control-Allow-Methods': 'GET,HEAD',
   'Access-Control-Max-Age': '86400',
 };
 
 /**
- * Responds to preflight requests. Scripts of any origin may send any header, such as those that tracers add to every
- * request. This is safe: no header gives a page additional rights, and without `Access-Control-Allow-Credentials` no
- * cookies are sent.
+ * Responds to preflight requests. Scripts of any origin may send any header, such as a trace id. This is safe: no
+ * header gives a page additional rights, and without `Access-Control-Allow-Credentials` no cookies are sent.
  * @returns undefined for other requests.
  */
 export function preflight(ctx: Context): HttpResponse | undefined {

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { bodyResponse, type BodyResponse } from './response.js';
 
-/** Values of `Content-Encoding`, the best first, because browsers give all of them the same weight. */
+/** Values of `Content-Encoding`, the best first. Browsers give them equal weights, so the first is used. */
 const ENCODINGS = ['br', 'gzip'] as const;
 
 export type Encoding = (typeof ENCODINGS)[number];
@@ -13,8 +13,8 @@ const gzipAsync = promisify(gzip);
 /**
  * The encoding with the highest weight (RFC 9110, section 12.5.3).
  * @param accepted the header `Accept-Encoding`.
- * @param encodings the available ones, the best first.
- * @returns undefined for a response that is not compressed.
+ * @param encodings the available encodings, the best first.
+ * @returns undefined if the response must not be compressed.
  */
 export function encodingFor(
   accepted: string | undefined,
@@ -38,7 +38,7 @@ export function encodingFor(
 
 /**
  * Compresses a response outside of the event loop.
- * @param quality of Brotli, up to 11: 5 compresses well in a tenth of the time of 11.
+ * @param quality of Brotli, up to 11. Quality 5 compresses well, in a tenth of the time of quality 11.
  */
 export async function compress(
   { body, headers, status }: BodyResponse,
@@ -47,11 +47,11 @@ export async function compress(
 ): Promise<BodyResponse> {
   const params = { [constants.BROTLI_PARAM_QUALITY]: quality };
   const compressed = await (encoding === 'br' ? brotliAsync(body, { params }) : gzipAsync(body));
-  // zlib returns a slice of a 16 KiB chunk; the whole chunk would stay in memory.
+  // zlib may return a slice of a 16 KiB chunk. Without a copy, the whole chunk would stay in memory.
   return bodyResponse(exactCopy(compressed), { ...headers, 'Content-Encoding': encoding }, status);
 }
 
-/** A copy in a buffer of its exact size. */
+/** Copies a slice into memory of exactly its size. */
 export function exactCopy(slice: Buffer): Buffer {
   return Buffer.from(new Uint8Array(slice).buffer);
 }

@@ -4,8 +4,8 @@ import type { Handler } from '../request/request-context.js';
 import { shared, type BodyResponse } from './response.js';
 
 /**
- * Serves a response that does not change while the process runs. Its tag is derived from the content, and all requested
- * encodings are kept in memory.
+ * Serves a response that does not change while the process runs. Its `ETag` is derived from the content. Each requested
+ * encoding is compressed once and kept in memory.
  */
 export function constantResponse(response: BodyResponse, cacheControl: string): Handler {
   const validators = {

@@ -2,17 +2,17 @@ import { hash } from 'node:crypto';
 import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 
 /**
- * Version of the response format. Increment it with every change of the body or headers for an equal request to the
- * same index, such as a new member or a different order of results. An index outlives the release that built it:
- * without the increment, clients would get 304 for a changed response.
+ * Version of the response format. Increment it whenever an equal request to the same index gets another body or other
+ * headers, such as a new member or a different order of results. A newer release may serve the same index. Without the
+ * increment, clients would then get 304 for a changed response.
  */
 export const FORMAT_VERSION = 5;
 
 /**
- * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same format. Weak,
- * because it covers all encodings.
- * @param snapshot its index name begins with the registry's slug, so two registries never share a tag. The tag includes
- * the name rule, because older releases compare all names by `exact`.
+ * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same format. The tag
+ * is weak, because it covers all encodings.
+ * @param snapshot The name of its index begins with the registry's slug, so two registries never share a tag. A name
+ * rule other than `exact` is part of the tag: older releases compare all names by `exact`, so their responses differ.
  * @param request the normalised request.
  */
 export function etagOf(

@@ -4,8 +4,8 @@ type Relation = 'first' | 'prev' | 'next' | 'last';
 type Params = Record<string, string | number>;
 
 /**
- * The `Link` header (RFC 8288); none without targets. Targets are relative references that consist of a query string,
- * so that they work behind a proxy that maps the path. Targets and parameters are written in the given order.
+ * The `Link` header (RFC 8288); an empty object without targets. Each target is a relative reference with only a query
+ * string, which also works behind a proxy that changes the path. Targets and parameters are written in the given order.
  */
 export function linkHeader(targets: Partial<Record<Relation, Params | undefined>>): Record<string, string> {
   const links = Object.entries(targets).flatMap(([relation, params]) => {

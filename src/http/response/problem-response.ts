@@ -18,7 +18,8 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
 }
 
 /**
- * A problem in wire format that closes the connection. It answers input that does not reach the app.
+ * A problem as the text of an HTTP response, for a request that does not reach the app. Its headers announce that the
+ * connection closes.
  * @param request the rejected request, if one was parsed.
  */
 export function rawProblem(problem: Problem, request?: IncomingMessage): string {

@@ -1,6 +1,9 @@
 import type { Readable } from 'node:stream';
 
-/** Names and values of headers. Each header has one spelling in the whole program, so that records can be merged. */
+/**
+ * Names and values of headers. Each header must have the same spelling in the whole program, because records are
+ * merged.
+ */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
 /** Alternating names and values of headers, in the form that `writeHead` accepts. */
@@ -26,7 +29,7 @@ export const NO_STORE: ResponseHeaders = { 'Cache-Control': 'no-store' };
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * A response with a body, 200 by default.
+ * A response with a body; its status is 200 by default.
  * @param body JSON, unless `headers` has another `Content-Type`.
  */
 export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status = 200): BodyResponse {
@@ -34,7 +37,7 @@ export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status
   return { status, headers: { 'Content-Type': JSON_TYPE, ...headers, 'Content-Length': length }, body };
 }
 
-/** A response with a value as JSON, 200 by default. */
+/** A response with a value as JSON; its status is 200 by default. */
 export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?: number): BodyResponse {
   return bodyResponse(Buffer.from(JSON.stringify(value)), headers, status);
 }
@@ -43,7 +46,7 @@ export function fieldsOf(headers: ResponseHeaders): HeaderFields {
   return Object.entries(headers).flat();
 }
 
-/** Prepares a response that is sent to many requests. */
+/** Prepares a response that many requests share: its headers are listed once. */
 export function shared(response: BodyResponse): BodyResponse {
   return { ...response, fields: fieldsOf(response.headers) };
 }

@@ -23,20 +23,20 @@ const MAX_PIPELINED = 4096;
 
 /** A connection to a client. */
 interface Connection {
-  /** The response to its last request. */
+  /** The response to the last request of the connection. */
   response?: ServerResponse;
-  /** Whether it accepts no more requests. */
+  /** Whether no more requests are accepted. */
   isClosing: boolean;
 }
 
 /**
  * Node's HTTP server with timeouts and a bounded number of connections. Invalid requests do not reach the app and get a
- * problem (RFC 9457). A proxy in front of it protects clients from each other.
+ * problem (RFC 9457). A proxy in front of the server must protect clients from each other.
  */
 export class HttpServer {
   /**
-   * Connections closed so far: the client did not read its responses (unread), or there were too many connections or
-   * pipelined requests (refused).
+   * Number of connections closed so far. `unread`: a response was not sent completely in time. `refused`: there were
+   * too many connections or pipelined requests.
    */
   readonly closed = { unread: 0, refused: 0 };
   readonly #open = new Map<Socket, Connection>();
@@ -68,7 +68,7 @@ export class HttpServer {
     server.on('drop', () => this.closed.refused++);
     server.on('request', (request, response) => this.#handle(request, response));
     server.on('checkContinue', (request, response) => {
-      // While an earlier response is not sent, Node would insert `100 Continue` after the headers of this response.
+      // If an earlier response is still pending, Node would write `100 Continue` after the headers of this response.
       if (response.socket !== null) response.writeContinue();
       this.#handle(request, response);
     });
@@ -83,7 +83,7 @@ export class HttpServer {
     // `close` calls this method. Node's own method also closes connections whose clients are still reading a response.
     server.closeIdleConnections = () => {
       for (const [socket, { response, isClosing }] of this.#open) {
-        // Tells the client that the connection closes, unless another response follows.
+        // The last response tells the client that the connection closes. With `isClosing`, another response may follow.
         if (response?.headersSent === false && !isClosing) response.setHeader('Connection', 'close');
         this.#close(socket);
       }
@@ -123,7 +123,7 @@ export class HttpServer {
     const { socket } = request;
     const connection = this.#open.get(socket);
     if (connection === undefined || connection.isClosing) return;
-    // The response waits for an earlier response of its connection.
+    // A response without a socket waits for an earlier response of the connection.
     const isPipelined = response.socket === null;
     if (isPipelined && this.#pipelined >= MAX_PIPELINED) {
       this.#refusePipelining(socket, connection);
@@ -143,8 +143,8 @@ export class HttpServer {
   }
 
   /**
-   * Closes a connection. Node parses all requests of one read at once, and holds them until the end of this iteration
-   * of the event loop. Until then, other connections are not read, because each of them may pipeline as many requests.
+   * Closes a connection, and pauses the others until the end of this iteration of the event loop. Until then, Node
+   * holds all requests of one read in memory, and each other connection may pipeline as many requests.
    */
   #refusePipelining(socket: Socket, connection: Connection): void {
     this.closed.refused++;
@@ -160,14 +160,14 @@ export class HttpServer {
   /**
    * Waits for the responses in flight of a connection, sends a problem as the last response, and closes the connection.
    * @param problem undefined if the connection failed.
-   * @param request undefined if it could not be parsed.
+   * @param request undefined if the request could not be parsed.
    */
   #refuse(socket: Socket, problem: Problem | undefined, request?: IncomingMessage): void {
     const connection = this.#open.get(socket);
     if (problem === undefined || connection === undefined) socket.destroy();
     else if (!connection.isClosing) {
-      // Browsers connect in advance and send nothing: they expect no response. A malformed or late body belongs to a
-      // request that already has a response.
+      // A browser that connects in advance and has sent nothing expects no response. If only the body of a request is
+      // malformed or late, the app already responds to this request.
       const isExpected = socket.bytesRead > 0 && connection.response?.req.complete !== false;
       this.#close(socket, isExpected ? rawProblem(problem, request) : '');
       request?.resume();
@@ -175,7 +175,7 @@ export class HttpServer {
   }
 
   /**
-   * Waits for the responses in flight of a connection, sends one more response, unless it is empty, and closes the
+   * Waits for the responses in flight of a connection, sends `lastResponse` unless it is empty, and closes the
    * connection.
    */
   #close(socket: Socket, lastResponse = ''): void {
@@ -190,8 +190,7 @@ export class HttpServer {
   }
 
   /**
-   * Ends this side of a connection. A client that is still sending has `timeouts.linger` to read the response and to
-   * close its side.
+   * Ends this side of a connection. The client then has `timeouts.linger` to read the response and to close its side.
    */
   #end(socket: Socket, lastResponse: string): void {
     if (socket.writable) socket.end(lastResponse);
@@ -199,7 +198,7 @@ export class HttpServer {
   }
 
   /**
-   * Disconnects a client. If its response is incomplete, resets the connection, so that the kernel discards the rest.
+   * Disconnects a client. If a response is incomplete, the connection is reset, and the kernel discards unsent data.
    */
   #disconnect(socket: Socket): void {
     const response = this.#open.get(socket)?.response;

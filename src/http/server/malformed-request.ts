@@ -8,7 +8,7 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/is;
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
 /**
- * Rejects requests that the parser accepts and the app does not. Reduces the request's target to path and
+ * Finds faults of a request that Node's parser has accepted. Reduces an absolute URL in `request.url` to path and
  * query.
  * @returns undefined for a valid request.
  */

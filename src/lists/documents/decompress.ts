@@ -11,17 +11,20 @@ export const CHUNK_BYTES = 64 * 1024;
 /** The first bytes of an xz file. */
 const XZ = Buffer.from('fd377a585a00', 'hex');
 /**
- * Errors of the xz decoder that do not mean damage, by the values of `xz_ret` in XZ Embedded. A dictionary may have 64
- * MiB.
+ * Errors of the xz decoder for undamaged files. The keys are values of `xz_ret` in XZ Embedded. A dictionary may have
+ * at most 64 MiB.
  */
 const XZ_FAILURES = new Map([
   ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
   ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
 ]);
-/** Bytes at the beginning of a document that tell formats apart: white space may come first. */
+/**
+ * Number of bytes at the beginning of a document that are searched to recognise its format. White space may come first.
+ */
 const START_BYTES = 1024;
 /**
- * First bytes of other formats, in hexadecimal, and the reason for the operator. UTF-16 may have no byte order mark.
+ * First bytes of other formats, in hexadecimal, and the reason for the operator. UTF-16 is also recognised without a
+ * byte order mark.
  */
 const OTHER_FORMATS: [start: RegExp, reason: string][] = [
   [/^(504b0304|d0cf11e0)/, 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
@@ -83,12 +86,12 @@ function assertReadable(start: Buffer): void {
 }
 
 /**
- * Decompresses gzip, also of several members.
+ * Decompresses gzip with one or more members.
  * @throws {DatasetError} if the gzip is damaged, truncated, or followed by anything but zeros.
  */
 export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  // `yield*` below throws errors. An error after the end of the text would have no other listener.
+  // `yield*` below throws errors. After the end of the text, errors have no other listener than this.
   decompressed.on('error', () => undefined);
   const feeding = feed(decompressed, source);
   feeding.catch((error: unknown) => decompressed.destroy(error as Error));
@@ -130,7 +133,8 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const xz = await import('xz-decompress');
   const { XzReadableStream } = 'default' in xz ? xz.default : xz;
   try {
-    // The package is typed with the DOM's streams. If TypeScript knows both, they differ from Node's.
+    // The package's types use the DOM's streams. If TypeScript loads the DOM's types, they are not compatible with
+    // Node's types.
     const stream: unknown = ReadableStream.from(source);
     const text = new XzReadableStream(stream as ConstructorParameters<typeof XzReadableStream>[0]);
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);

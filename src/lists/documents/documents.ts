@@ -13,7 +13,7 @@ import { decompress, peek } from './decompress.js';
 
 /** Maximum number of requests for a document. With the pauses between, a server has 7 s to restart. */
 const ATTEMPTS = 4;
-/** Pause before the second attempt, in milliseconds; it doubles. */
+/** Pause before the second attempt, in milliseconds. Each later pause is twice as long. */
 const PAUSE_MS = 1000;
 /** Maximum pause that an origin may ask for, in seconds. If it asks for a longer one, no more attempts are made. */
 const MAX_RETRY_AFTER_SECONDS = 300;
@@ -54,18 +54,18 @@ export class Document {
     private readonly sizes: Sizes,
   ) {}
 
-  /** When it was made; undefined if it is unknown. */
+  /** When the document was made; undefined if this is unknown. */
   get takenAt(): Date | undefined {
     const { lastModified, date } = this.origin;
     return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, date);
   }
 
-  /** SHA-256 of its bytes as they are sent, in hexadecimal. Complete once the document is read. */
+  /** SHA-256 of the bytes before decompression, in hexadecimal. Complete once the document is read. */
   get digest(): string {
     return this.#hash.copy().digest('hex');
   }
 
-  /** Its bytes as they are sent. @throws {InterruptedError} */
+  /** The bytes of the document, not decompressed. @throws {InterruptedError} */
   async *bytes(): AsyncGenerator<Buffer> {
     const { transfer } = this.options;
     const source = enforceMinimumRate(this.origin.body, transfer);
@@ -105,7 +105,7 @@ export class Documents {
     private readonly options: DocumentsOptions,
   ) {}
 
-  /** Where the last document is in the list, such as `page 3`; empty if it is the whole list. */
+  /** The place of the last opened document in the list, such as `page 3`; empty if the document is the whole list. */
   get place(): string {
     return this.#place;
   }
@@ -121,7 +121,10 @@ export class Documents {
     return this.#opened === 1 ? this.#document?.digest : undefined;
   }
 
-  /** Undefined if the origin sent none, or there were several documents: any of them may change. */
+  /**
+   * Validators of the only document; undefined if the origin sent none. Also undefined after several documents, because
+   * any of them may change.
+   */
   get validators(): Validators | undefined {
     return this.#opened === 1 ? this.#document?.origin.validators : undefined;
   }
@@ -137,7 +140,7 @@ export class Documents {
   }
 
   /**
-   * Reads a document, and again if its transfer is interrupted.
+   * Reads a document, and reads it again if the transfer is interrupted.
    * @param read must not repeat items that it has yielded before, unless repeated items make no difference.
    * @returns the result of `read`.
    */
@@ -150,15 +153,16 @@ export class Documents {
     return writeFile(file, limitByFreeSpace(chunks, this.options.reservedBytes));
   }
 
-  /** The text of a stored document, decompressed. Can be read again. */
+  /** The text of a stored document, decompressed. Each call reads the file from the beginning. */
   textOf(file: FileHandle): AsyncIterable<Buffer> {
     return limited(decompress(chunksOf(file)), this.options);
   }
 
   /**
-   * Resolves an address in a document. If it has the configured origin and no user, it gets the configured user and
+   * Resolves an address in a document. An address with the configured origin and no user gets the configured user and
    * password.
-   * @throws {DatasetError} if it leads to another origin or, from a local file, out of its folder.
+   * @throws {DatasetError} if the address is not of the configured origin or the document's, or, for a local file,
+   * leads out of the document's folder.
    */
   resolve(reference: string, { origin: { address: base } }: Document): string {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);
@@ -214,8 +218,8 @@ export class Documents {
   }
 
   /**
-   * Yields the items of `read`. Calls `read` again after an error of this kind, unless no attempts are left or the
-   * origin asks for too long a pause.
+   * Yields the items of `read`. Calls `read` again after an error of the class `kind`, unless no attempts are left or
+   * the origin asks for too long a pause.
    */
   async *#retry<T, R>(
     kind: typeof OriginUnavailableError,
@@ -236,7 +240,11 @@ export class Documents {
   }
 }
 
-/** Passes chunks on. @throws {DatasetError} if they are too large. @throws the reason of the signal if it aborts. */
+/**
+ * Passes chunks on.
+ * @throws {DatasetError} if their total size exceeds `maxBytes`.
+ * @throws the reason of the signal if the signal aborts.
+ */
 async function* limited(
   chunks: AsyncIterable<Buffer>,
   { maxBytes, transfer }: DocumentsOptions,
@@ -244,7 +252,7 @@ async function* limited(
   what: keyof Sizes = 'textBytes',
 ): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    // Needed for sources that never wait, which do not notice the signal.
+    // A source that never waits does not notice the signal.
     transfer.signal.throwIfAborted();
     sizes[what] += chunk.length;
     if (sizes[what] > maxBytes) throw tooLarge(maxBytes);

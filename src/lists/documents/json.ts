@@ -6,16 +6,18 @@ import { InterruptedError } from './documents.js';
 
 /** A value of a document. */
 export interface JsonMember {
-  /** The path of the object or array that has it: member names separated by dots; empty for the document itself. */
+  /**
+   * Path of the object or array that contains the value: member names separated by dots. Empty for the document itself.
+   */
   parent: string;
-  /** Its name in the object, or its index in the array. */
+  /** Name of the value in the object, or its index in the array. */
   key: string | number;
   value: unknown;
   /** Whether the document up to here may have invalid UTF-8, which was decoded as U+FFFD. */
   isLossy: boolean;
 }
 
-/** The kinds of objects and arrays, by their paths. */
+/** Whether each container of values is an array or an object, by its path. */
 export type Containers = Map<string, 'array' | 'object'>;
 
 /** Headers of a request for JSON. Compressed with gzip, a list is a tenth of its size. */
@@ -23,15 +25,16 @@ export const JSON_HEADERS = { Accept: 'application/json', 'Accept-Encoding': 'gz
 
 /** Maximum nesting: the parser's time grows with the square of the nesting. */
 const MAX_DEPTH = 1000;
-/** Maximum size of one value, in bytes: longer than any package with its readme, short enough for the memory. */
+/** Maximum size of one value, in bytes. It limits memory. A package with its readme is smaller. */
 const MAX_VALUE_BYTES = 4 * 2 ** 20;
 
 /**
- * Reads some values of a JSON document, in batches, without holding the others. Of texts, the parser drops U+FEFF at the
- * beginning of a run of characters that are not ASCII.
- * @param paths of these values: member names separated by dots; the last one may be `*`, which stands for all members.
- * @param containers is filled with the containers of the values, also if they are empty.
- * @throws {InterruptedError} if the document is cut off. @throws {DatasetError} naming the byte if it is not JSON.
+ * Reads some values of a JSON document, in batches, without holding the others. If a run of non-ASCII characters in a
+ * string begins with U+FEFF, the parser drops this U+FEFF.
+ * @param paths of the values: member names separated by dots. The last name may be `*`, which stands for all members.
+ * @param containers receives the containers of the values, including empty containers.
+ * @throws {InterruptedError} if the document is cut off.
+ * @throws {DatasetError} if it is not JSON, is nested too deeply, or has a value that is too large.
  */
 export async function* readJson(
   source: AsyncIterable<Buffer>,
@@ -39,12 +42,12 @@ export async function* readJson(
   containers: Containers = new Map(),
 ): AsyncGenerator<JsonMember[]> {
   const { start, chunks } = await peek(source);
-  // A byte order mark is white space, too.
+  // `trimStart` also removes a byte order mark.
   const beginning = start.toString().trimStart();
   if (beginning.startsWith('<')) throw new DatasetError('expected JSON, but this is an HTML or XML page');
   const parser = new JSONParser({ paths: paths.map((path) => `$.${path}`), keepStack: false });
   let found: JsonMember[] = [];
-  /** The object or array that has the last value; `parent` is its path. */
+  /** The object or array that contains the latest value. `parent` is its path. */
   let container: unknown;
   let parent = '';
   parser.onValue = ({ value, key, stack }) => {
@@ -66,7 +69,7 @@ export async function* readJson(
   let bytes = 0;
   for await (const chunk of chunks) {
     try {
-      // The decoder may hold the beginning of a character.
+      // Unless the previous chunk ended in ASCII, the decoder may hold the first bytes of a character.
       const text = isAscii(chunk) && !isSplit ? chunk : decoder.decode(chunk, { stream: true });
       isSplit = (chunk.at(-1) ?? 0) >= 0x80;
       if (typeof text === 'string' && text.includes('\uFFFD')) {
@@ -95,12 +98,12 @@ export async function* readJson(
 
 /** Records whether each container of values is an array or an object. The parser does not report empty containers. */
 class ContainerWatcher {
-  /** Position of the last token, in bytes, and of the last one that is not within a value. */
+  /** Byte offset of the last token. `shallowOffset` ignores tokens nested deeper than the members of the containers. */
   offset = 0;
   shallowOffset = 0;
   readonly #parents: ReadonlySet<string>;
   readonly #maxDepth: number;
-  /** The last string at each depth. When a value begins, this is the name of its member. */
+  /** The last string at each depth. When a member's value begins, the string at its depth is the member's name. */
   readonly #names: unknown[] = [];
   #depth = 0;
 

@@ -12,19 +12,19 @@ export const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 
 /** Consecutive lines. */
 export interface Lines {
-  /** The number of the first one, from 1. */
+  /** Number of the first line, from 1. */
   first: number;
-  /** Without their line feeds. The carriage return of a CRLF is kept. */
+  /** The lines without line feeds. The carriage return of a CRLF is kept. */
   texts: string[];
   /** Indexes of the lines that are not valid UTF-8. In their texts, U+FFFD replaces the invalid bytes. */
   invalid: ReadonlySet<number>;
-  /** Whether `texts` has only the last line of the document, which does not end with a line feed. */
+  /** True if the document does not end with a line feed, and `texts` has only its last line. */
   isOpen: boolean;
 }
 
 /**
  * Reads the lines of a text in UTF-8, without its byte order mark.
- * @param hint is added to the error.
+ * @param hint is appended to the message about a line that is too long.
  * @throws {DatasetError} naming a line that is too long.
  */
 export async function* readLines(
@@ -33,7 +33,7 @@ export async function* readLines(
   hint = '',
 ): AsyncGenerator<Lines> {
   let first = 1;
-  /** The beginning of the next line, and its size. */
+  /** Chunks of the line that has not ended yet, and their total size. */
   let pieces: Buffer[] = [];
   let bytes = 0;
   const linesIn = (block: Buffer, isOpen: boolean) => {
@@ -52,7 +52,7 @@ export async function* readLines(
   for await (const chunk of source) {
     const end = chunk.lastIndexOf(LF);
     if (end !== -1) {
-      // Whole lines, so that no character is split.
+      // Only whole lines are decoded, so no character is split.
       yield linesIn(Buffer.concat([...pieces, chunk.subarray(0, end)]), false);
       pieces = [];
       bytes = 0;
@@ -72,7 +72,7 @@ function byteLines(block: Buffer): string[] {
 
 /**
  * Reads the lines of a list that must end with a line end.
- * @throws {DatasetError} if the line end is missing, because the list may be cut off.
+ * @throws {DatasetError} if the last line has no line end: the list may be cut off.
  */
 export async function* readWholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
   for await (const lines of readLines(source)) {

@@ -11,20 +11,20 @@ const LF = 0x0a;
 /** Maximum size of each column name, and of each value that is read, in bytes. */
 const MAX_VALUE_BYTES = 2 ** 16;
 
-/** The values of a record; `at` is its number (the header is number 1). NULL is empty. */
+/** The values of a record; `at` is its number (the header is number 1). NULL is read as an empty string. */
 type CopyRecord = { at: number; values: string[] } | BadItem;
 
 /**
  * Reads some columns of a CSV with a header, written by PostgreSQL (`COPY … WITH (FORMAT csv, HEADER)`,
- * https://www.postgresql.org/docs/current/sql-copy.html). Other columns, such as readmes, may have any length: they are
- * not copied. `csv.ts` holds whole records in memory, so it limits their length.
+ * https://www.postgresql.org/docs/current/sql-copy.html). Values of other columns, such as readmes, may have any
+ * length, because they are not held in memory. `lists/csv.ts` holds whole records, so it limits their length.
  */
 export class CopyReader implements FileReader {
   /** Number of records, with the header. */
   #count = 0;
-  /** Undefined until the header was read. */
+  /** Number of columns; undefined until the header has been read. */
   #width: number | undefined;
-  /** For each column of the file, its index in a record that is returned. */
+  /** For each column of the file, its index in the values of a record; undefined if the column is not wanted. */
   #indexes: (number | undefined)[] = [];
   /** The record that is being read, and the index of its current field. */
   #record: string[] = [];
@@ -42,7 +42,7 @@ export class CopyReader implements FileReader {
 
   /**
    * @param name of the file, for messages.
-   * @param columns their names, in the order of the values.
+   * @param columns names of the columns to read, in the order of the values.
    * @param onRecord called with each record after the header.
    */
   constructor(

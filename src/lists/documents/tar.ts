@@ -21,7 +21,7 @@ export async function* readTar(
   const { Parser } = await import('tar');
   const parser = new Parser({ strict: true });
   parser.on('error', (error: Error) => (fault ??= error));
-  // Only blocks of zeros follow. With each further chunk, the parser would go through all of them again.
+  // After `eof`, only blocks of zeros follow. The parser would read all previous zeros again with each chunk.
   parser.on('eof', () => (archive.isOver = true));
   parser.on('entry', (entry: ReadEntry) => {
     const reader = readerOf(entry.path);

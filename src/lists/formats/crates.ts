@@ -17,18 +17,18 @@ const TABLES = {
 
 type TableName = keyof typeof TABLES;
 
-/** Maximum length of `metadata.json`: it has two members. */
+/** Number of characters of `metadata.json` that are kept. It has only two short members. */
 const MAX_METADATA = 2 ** 16;
 
-/** `<date>/data/<table>.csv` and `<date>/metadata.json`. */
+/** Paths in the dump: `<date>/data/<table>.csv` and `<date>/metadata.json`. */
 const FILE =
   /^(?:\.\/)?[^/]+\/(?:data\/(crates|default_versions|crate_downloads|versions)\.csv|(metadata)\.json)$/;
 
 /**
  * The database dump of crates.io, `db-dump.tar.gz`: a tar with one CSV for each table, written by PostgreSQL's `COPY`.
  * Its `import.sql` and README list the columns. Files and columns have any order, and columns are added from time to
- * time. The version of a crate is in two tables. The table of all versions is large, so it is read in a second pass
- * over the stored dump, when the needed versions are known.
+ * time. `default_versions` has the id of a crate's version, and `versions` has the version number. `versions` is large,
+ * so it is read in a second pass over the stored dump, when the needed ids are known.
  */
 export const crates: Format = {
   nameRule: 'crates',
@@ -39,12 +39,12 @@ export const crates: Format = {
     try {
       await documents.write(document.bytes(), dump);
       /**
-       * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (version id) or `d`
-       * (downloads).
+       * Ids of crates, each with the number of its record in `crates.csv`. Each text of a crate begins with `n` (name),
+       * `v` (version id) or `d` (downloads).
        */
       const byId = await NameTable.create();
       const add = (mark: string) => (id: string, value: string) => byId.push(byId.add(id), mark + value);
-      /** Default versions of crates, by id. */
+      /** Ids of the default versions of crates, each with its version number as text. */
       const versions = await NameTable.create();
       const metadata = yield* readTables(documents.textOf(dump), {
         crates: (id, name, at) => {
@@ -115,7 +115,7 @@ async function* readTables(
   return metadata;
 }
 
-/** @returns an invalid date if the text has none. */
+/** The date in `metadata.json`; an invalid `Date` if there is none. */
 function dateIn(metadata: string): Date {
   const value = parseJson(metadata);
   return new Date(isObject(value) ? String(value['timestamp']) : NaN);

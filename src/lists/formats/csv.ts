@@ -28,7 +28,7 @@ const IS_JSON = /^[{[][\s"{[]/;
 /** Invisible characters that editors and spreadsheets add to names of columns. */
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
 
-/** A CSV (RFC 4180) with a header. Columns are matched by name, in any order; others are ignored. */
+/** A CSV (RFC 4180) with a header. Columns are matched by name, in any order. Unknown columns are ignored. */
 export const csv: Format = {
   place: line,
   hasUrls: true,
@@ -70,7 +70,7 @@ export interface Values {
 
 /**
  * Reads some columns of a CSV.
- * @param indexesOf the indexes of these columns in the header; -1 if there is no such column.
+ * @param indexesOf returns the index of each of these columns in the header; -1 for a missing column.
  */
 export async function* readColumns(
   source: AsyncIterable<Buffer>,
@@ -95,7 +95,10 @@ export async function* readColumns(
   }
 }
 
-/** @throws {DatasetError} if a known column is repeated or misspelled, or the column of names is missing. */
+/**
+ * @throws {DatasetError} if a known column is repeated, differs in case or has invisible characters, or if there is no
+ * column `name`.
+ */
 function indexesIn(header: string[]): number[] {
   for (const column of header) {
     const known = COLUMNS.find((name) => name === column.replace(INVISIBLE, '').toLowerCase());

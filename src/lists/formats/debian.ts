@@ -8,20 +8,21 @@ import { line, type Format, type Item } from './format.js';
 /** The two needed fields. Field names are case-insensitive. A line that continues a field begins with white space. */
 const FIELD = /^(package|version):[ \t]*(.*)$/i;
 
-/** A field, or a line that continues one. */
+/** The beginning of a field, or of a line that continues a field. */
 const LINE = /^([^\s:]+:|[ \t])/;
 
 /**
  * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed:
- * stanzas (deb822) with one field a line, separated by empty lines. A line of white space continues a field, as in apt.
- * Repositories list all versions of a package, and the same package for several architectures or components. CRAN's
- * `PACKAGES` has the same form, and its versions compare as in dpkg.
+ * stanzas (deb822), separated by empty lines. Each field begins on a new line. A line that has only white space
+ * continues a field, as in apt. Repositories list all versions of a package, and the same package for several
+ * architectures or components. CRAN's `PACKAGES` has the same syntax, and dpkg's order also sorts its versions
+ * correctly.
  */
 export const debian: Format = {
   place: line,
   replaces: (later, earlier) => compareDebianVersions(later, earlier) > 0,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
-    /** Whether any document has a stanza: the index of a component without packages is empty. */
+    /** Whether any document has a stanza. Some documents may be empty, because a component may have no packages. */
     let hasStanzas = false;
     for (const [i, url] of documents.urls.entries()) {
       const document = await documents.open(url, documents.urls.length === 1 ? '' : `file ${i + 1}`);
@@ -56,7 +57,10 @@ async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
   if (start > 0) yield [toItem(fields, start)];
 }
 
-/** @param at the first line of the stanza. Unused fields may have any encoding, such as Latin-1. */
+/**
+ * @param at the first line of the stanza. `isLossy` is set because unused fields may have any encoding, such as
+ * Latin-1.
+ */
 function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
   const [name, version] = [fields.get('package'), fields.get('version')];
   if (name !== undefined && !version) return { at, reason: `the stanza of ${quote(name)} has no Version` };

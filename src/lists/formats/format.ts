@@ -6,9 +6,7 @@ import type { Documents } from '../documents/documents.js';
 /** A place in a document: the number of a line or item, or a key. */
 export type Place = number | string;
 
-/**
- * A package of a list. Values may have any type. A missing or empty value gets the default of its column in the CSV.
- */
+/** A package of a list. Values may have any type. A missing or empty value gets the same default as in a CSV. */
 export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   at: Place;
   name: unknown;
@@ -20,7 +18,7 @@ export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   isLossy?: boolean;
 }
 
-/** An item of the list that is not a package, although a package is expected in its place. */
+/** An item of a list that cannot be read as a package. */
 export interface BadItem {
   at: Place;
   reason: string;

@@ -1,6 +1,6 @@
 /**
- * The formats of lists, by the values of `DATASET_FORMAT`. Large libraries that only formats need are loaded when a
- * list is read.
+ * The formats of lists. The names of the exports are the values of `DATASET_FORMAT`. Libraries that only one format
+ * needs are loaded when a list is read.
  */
 export { crates } from './crates.js';
 export { csv } from './csv.js';

@@ -49,9 +49,10 @@ export function jsonFormat(maxPages: number): Format {
 }
 
 /**
- * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` has the paths. The
- * address of the next page is a member, is built from a token in a member, or is in `Link` (RFC 8288). If packages are
- * published while the pages are read, a package may appear on two pages; the last entry wins.
+ * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` has the paths of the
+ * items and their fields. The address of the next page is the value of a member, is built from a token in a member, or
+ * is in `Link` (RFC 8288). If packages are published while the pages are read, a package may appear on two pages; the
+ * last entry wins.
  */
 export const json = jsonFormat(MAX_PAGES);
 
@@ -87,7 +88,7 @@ function pathOf({ parent, key }: JsonMember): string {
   return parent === '' ? `${key}` : `${parent}.${key}`;
 }
 
-/** @throws {DatasetError} if an item of an array is an object, and `paths` has no path of the name. */
+/** @throws {DatasetError} if an item of an array is an object, and `paths.name` is undefined. */
 function toPackage({ key: at, value, isLossy }: JsonMember, paths: JsonPaths): ListedPackage {
   const isInMap = typeof at === 'string';
   if (paths.name === undefined && !isInMap && isObject(value)) {
@@ -105,7 +106,7 @@ function memberAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce((object, name) => (isObject(object) ? object[name] : undefined), value);
 }
 
-/** @param member the value at the path of `next`. */
+/** @param member the value at the path in `next`; undefined if there is none. */
 function nextPage(
   documents: Documents,
   document: Document,

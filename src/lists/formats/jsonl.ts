@@ -7,8 +7,8 @@ import { mapLines, readLines } from '../documents/lines.js';
 import { isObject, line, type BadItem, type Format, type Item, type ListedPackage } from './format.js';
 
 /**
- * One JSON object a line (https://jsonlines.org, also called NDJSON), with members named like the columns of the CSV;
- * others are ignored. Real lists may have a byte order mark, blank lines, or no line end after the last object.
+ * One JSON object a line (https://jsonlines.org, also called NDJSON), with members named like the columns of the CSV.
+ * Other members are ignored. Real lists may have a byte order mark, blank lines, or no line end after the last object.
  */
 export const jsonl: Format = {
   place: line,

@@ -3,15 +3,15 @@ import type { Documents } from '../documents/documents.js';
 import { mapLines, readWholeLines } from '../documents/lines.js';
 import { line, type Format, type Item } from './format.js';
 
-/** The beginning of web pages and JSON, which no name has. */
+/** The beginning of a web page or of JSON. No name begins like this. */
 const OTHER_FORMAT = /^\s*[<{[]/;
 
 const EXPECTED = 'expected a name, or a name and a version';
 
 /**
- * One package a line, as scripts print them: a name, or a name and a version, separated by white space. Blank lines are
- * ignored. If a name is repeated, the last line wins. There is no specification. As in a CSV, a missing line end at the
- * end of the list means that the list is cut off.
+ * One package a line: a name, or a name and a version, separated by white space. Blank lines are ignored. If a name is
+ * repeated, the last line wins. There is no specification. As with a CSV, a list that does not end with a line end is
+ * rejected, because it may be cut off.
  */
 export const lines: Format = {
   place: line,

@@ -9,9 +9,9 @@ const LIMIT = 10_000;
 /**
  * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication
  * endpoint and its mirrors serve in pages. Each page begins with the last name of the previous page, unless that name
- * was unpublished meanwhile. Servers silently reduce `limit`, so a short page is not the end. If a server sends one row
- * per page, all pages are equal. CouchDB uses byte order, other servers any order. Names that begin with `_` are design
- * documents.
+ * was unpublished meanwhile. Servers silently reduce `limit`, so a page with fewer rows may not be the last page. If a
+ * server sends one row per page, every page has only the first name. CouchDB sorts names by their bytes. Other servers
+ * may use any order. Names that begin with `_` are design documents.
  */
 export const npm: Format = {
   place: (at) => `rows[${at}]`,

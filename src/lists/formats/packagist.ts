@@ -14,7 +14,7 @@ const PARTIAL = ['packages', 'providers'];
 const INCLUDES = ['includes', 'provider-includes'];
 /** Maximum number of invalid names that are held. */
 const MAX_BAD = 1_000_000;
-/** Members of a repository whose packages are requested by name. It may have no list of names. */
+/** Members of a repository from which clients request packages by name. Such a repository may have no list of names. */
 const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url', 'providers-url'];
 
 /** The content of a document of a repository. */
@@ -24,16 +24,16 @@ interface Found {
   list: string | undefined;
   includes: string[];
   lazy: string[];
-  /** Items that are in the place of a name, but are not names. */
+  /** Values that are not names, although a name is expected. */
   bad: Item[];
 }
 
 /**
  * The list of names of Packagist's API (`packageNames`), or a Composer repository, `packages.json`
  * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`. GitLab,
- * older Packagist and WordPress mirrors write `provider-includes`. In its keys, `%hash%` stands for `sha256` of the
- * value. PHP writes an empty object as an array, and an array with gaps as an object. As in Composer, empty members
- * count as absent. A name may appear in several members.
+ * old versions of Packagist, and WordPress mirrors write `provider-includes`. In its keys, `%hash%` stands for the
+ * member `sha256` of the value. PHP writes an empty object as an array, and an array with gaps as an object. As in
+ * Composer, empty members count as absent. A name may appear in several members.
  */
 export const packagist: Format = {
   nameRule: 'lowercase',
@@ -75,8 +75,8 @@ async function* readList(
   reference: string,
   nameRule: NameRule,
 ): AsyncGenerator<Item[]> {
-  // Packagist's list has a different origin than its repository. `resolve` accepts a `file:` address only in a local
-  // file.
+  // An http(s) address may have any origin: Packagist's list is not on the origin of its repository. `resolve` checks
+  // all other addresses.
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
@@ -100,7 +100,7 @@ async function* follow(
   for (const url of urls) {
     const document = await documents.open(url, `included file ${number++}`, JSON_HEADERS);
     const { includes: further, bad } = await readRepository(document, names, nameRule);
-    // These addresses are relative to the repository, too.
+    // Addresses in included files are also relative to the root document.
     for (const file of further) urls.add(documents.resolve(file, root));
     yield bad;
   }

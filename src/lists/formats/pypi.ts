@@ -17,16 +17,17 @@ const HEADERS = {
 /** Maximum nesting of elements: the parser's time grows with the square of the nesting. */
 const MAX_DEPTH = 1000;
 /**
- * Maximum length of a tag, and length after which further text of a link is ignored, in characters. Names are shorter.
+ * Maximum length of a tag, in characters. If the text of a link has `MAX_TEXT` characters or more, further text is
+ * ignored. Names are shorter.
  */
 const MAX_TAG = 2 ** 20;
 const MAX_TEXT = 1024;
 
 /**
  * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are
- * equal after normalisation (PEP 503) are one project, in its first spelling. Some servers reject requests that accept
- * only JSON (the status varies), or send HTML with any content type. Pages also have links that lead to no project.
- * Mirrors are often plain folders of a web server, whose listing is the index.
+ * equal after normalisation (PEP 503) are one project, which gets the first spelling. Some servers reject requests that
+ * accept only JSON (the status varies), or send HTML with any content type. HTML pages may also have links that do not
+ * lead to a project. A mirror is often a plain folder of a web server. The folder listing is then the index.
  */
 export const pypi: Format = {
   nameRule: 'pypi',
@@ -66,9 +67,12 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   const page = new URL(address);
   let folders: ListedPackage[] = [];
   let hasFolders = false;
-  /** The names of links that are not folders. They are projects if there are no folders; otherwise they are files. */
+  /**
+   * Names of links that do not lead to folders. They are projects if no link leads to a folder. Otherwise, they are
+   * files.
+   */
   const others = await NameTable.create();
-  /** The first folder whose name is not the text of its link, for the error. */
+  /** The first link to a folder whose text is not the name of the folder, for the error message. */
   let unnamed: string | undefined;
   let link: { path: string; text: string } | undefined;
   let links = 0;
@@ -127,11 +131,11 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   yield* others.map((address) => toItem(others.numberAt(address), others.nameAt(address)));
 }
 
-/** The suffix of folders and symbolic links in listings, and the ellipsis of long names in nginx and Apache. */
+/** The suffix of folders and symbolic links in folder listings, and a long name that nginx or Apache has shortened. */
 const LISTING_SUFFIX = /[/@]$/;
 const SHORTENED = /^(.+)\.\.>$/;
 
-/** @returns the name of the project that a link leads to, if the text of the link is this name, whole or shortened. */
+/** @returns the name of the linked project; undefined unless the text of the link is this name, whole or shortened. */
 function nameOf(text: string, segment: string): string | undefined {
   const name = text.replace(LISTING_SUFFIX, '');
   if (name !== '' && canonicalName('pypi', name) === canonicalName('pypi', segment)) return name;

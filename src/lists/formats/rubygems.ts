@@ -12,8 +12,8 @@ import { compareGemVersions, isPrerelease } from './versions.js';
 const VERSION = /^-?\d[^\s,]{0,300}$/;
 
 /**
- * Prefix of the text that holds the first spelling of a gem, if that is not the canonical name. The other texts, lists
- * of versions, begin with a digit or a hyphen.
+ * Prefix of the text with the first spelling of a gem. A gem has this text only if its first spelling is not the
+ * canonical name. All other texts are lists of versions, and begin with a digit or a hyphen.
  */
 const SPELLING = '=';
 
@@ -24,16 +24,16 @@ const METADATA = /^[^\s:]+:/;
 const HEAD_END = /^---\s*$/m;
 
 /**
- * Maximum size of the versions of a gem, in bytes: a hundred times the largest real size. Each line counts as
- * `LINE_BYTES` more.
+ * Maximum size of the versions of a gem, in bytes: a hundred times the largest real size. Each line of the gem adds
+ * `LINE_BYTES` to the size.
  */
 const MAX_BYTES = 4 * 2 ** 20;
 const LINE_BYTES = 32;
 
 /**
- * `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/): lines are appended to
- * it for a month, so names repeat, and `-version` withdraws an earlier version of the same platform. Some servers
- * (Geminabox, Gemstash, Artifactory, mirrors) omit the lines before `---`, the `---` itself, or the checksums.
+ * The file `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/). Lines are
+ * appended to it for a month, so names repeat. `-version[-platform]` withdraws a version that is listed before it. Some
+ * servers (Geminabox, Gemstash, Artifactory, mirrors) omit the lines before `---`, the `---` itself, or the checksums.
  */
 export const rubygems: Format = {
   place: line,
@@ -76,7 +76,7 @@ function readGem(at: number, text: string, gems: NameTable, nameRule: NameRule):
 }
 
 /**
- * The versions in each line of a gem, in order, and its spelling.
+ * The texts of a gem, in the order of the lines: its spelling, if it is stored, then the versions in each line.
  * @throws {DatasetError} if the texts exceed `MAX_BYTES`.
  */
 function textsOf(gems: NameTable, gem: number): string[] {

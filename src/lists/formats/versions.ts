@@ -13,7 +13,8 @@ export function compareDebianVersions(a: string, b: string): number {
 }
 
 /**
- * The epoch, which ends at the first colon, the upstream version, and the revision, which begins after the last hyphen.
+ * Splits a version into its epoch (before the first colon), upstream version, and revision (after the last hyphen), and
+ * ranks the runs of each.
  */
 function debianParts(version: string): Part[][] {
   const colon = version.indexOf(':');
@@ -23,8 +24,8 @@ function debianParts(version: string): Part[][] {
 }
 
 /**
- * Splits a text into alternating runs of non-digits and digits. A run of non-digits becomes the rank of each character,
- * then 0 for its end. A run of digits becomes its number; without digits, it is 0.
+ * Splits a text into alternating runs of non-digits and digits. A run of non-digits becomes the ranks of its
+ * characters, followed by 0 for its end. A run of digits becomes a number. An empty run becomes 0.
  */
 function rankRuns(text: string): Part[] {
   return [...text.matchAll(/(\D*)(\d*)/g)].flatMap(([, characters = '', digits = '']) => [
@@ -40,7 +41,7 @@ function rankOf(character: string): bigint {
   return BigInt(character.charCodeAt(0)) + (/[A-Za-z]/.test(character) ? 0n : 0x10000n);
 }
 
-/** Whether a version of a gem is a prerelease, which has a letter. */
+/** Whether a version of a gem is a prerelease. Only prereleases have letters. */
 export function isPrerelease(version: string): boolean {
   return /[a-z]/i.test(version);
 }
@@ -54,8 +55,8 @@ export function compareGemVersions(a: string, b: string): number {
 }
 
 /**
- * The numbers and words of a version, without zeros before the first word and at the end: these zeros make no
- * difference.
+ * The numbers and words of a version, without the zeros directly before the first word and at the end. These zeros do
+ * not change the order.
  */
 function gemParts(version: string): Part[] {
   const parts = (version.match(/\d+|[a-z]+/gi) ?? []).map((part) => (/^\d/.test(part) ? BigInt(part) : part));

@@ -9,7 +9,7 @@ import { isSilent } from '../retry.js';
 /** Maximum number of nested causes that are shown. */
 const MAX_CAUSES = 5;
 
-/** Kinds of failures, as a label of metrics. */
+/** Kinds of failures. A metric has them as values of its label `reason`. */
 export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
 
 type FailureKind = (typeof FAILURE_KINDS)[number];
@@ -25,14 +25,17 @@ const KINDS: Partial<Record<string, FailureKind>> = {
   ProcessFailedError: 'process',
 };
 
-/** The kind of a failure, by the name of its class. */
+/**
+ * The kind of a failure, derived from the class of the error. Rejected credentials are recognised by the response of
+ * Elasticsearch.
+ */
 export function failureKind(error: Error): FailureKind {
   if (describeAuthError(error, '') !== undefined) return 'credentials';
   if (error instanceof errors.ElasticsearchClientError) return 'elasticsearch';
   return KINDS[error.name] ?? 'other';
 }
 
-/** The reason of a failed rebuild for clients. It contains no addresses of Elasticsearch or Redis. */
+/** Describes for clients why a rebuild failed, without addresses of Elasticsearch or Redis. */
 export function publicReason(error: Error): string {
   return truncateReason(describe(error));
 }
@@ -40,7 +43,7 @@ export function publicReason(error: Error): string {
 function describe(error: Error): string {
   const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) return refusal;
-  // Not redacted: the message can quote only URLs in the list of packages, which are public.
+  // Not redacted: the only URLs that this message can quote are the public URLs of packages.
   if (error instanceof DatasetError) return error.message;
   if (error instanceof errors.ResponseError) return describeResponse(error);
   return isSilent(error) ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);

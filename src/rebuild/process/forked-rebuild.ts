@@ -79,7 +79,8 @@ function stopSignal(): AbortSignal {
   const stop = () => stopping.abort();
   process.on('disconnect', stop);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
-  // If a terminal closes, the server, which may run under `nohup`, decides whether to stop this process.
+  // SIGHUP (the terminal was closed) is ignored. The server may run under `nohup`, and decides whether to stop this
+  // process.
   process.on('SIGHUP', () => undefined);
   return stopping.signal;
 }

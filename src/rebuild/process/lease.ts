@@ -1,15 +1,15 @@
 /**
- * A right that expires some time after its last renewal. It expires by the clock of this process, even if the service
- * that grants it is unavailable or was suspended.
+ * A right that expires a fixed time after its last renewal was requested. This process measures the time itself,
+ * because the service that grants the lease may be unavailable or suspended.
  */
 export class Lease {
   readonly #lost = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
 
   /**
-   * @param ms duration after a renewal, in milliseconds.
-   * @param requested time of the request, as `performance.now()`: the service may have granted the lease at any moment
-   * since.
+   * @param ms duration of the lease after a renewal, in milliseconds.
+   * @param requested when the lease was requested, as `performance.now()`. The service may have granted it at any later
+   * moment.
    */
   constructor(
     private readonly ms: number,
@@ -18,7 +18,7 @@ export class Lease {
     this.renew(requested);
   }
 
-  /** Aborts when it is lost. */
+  /** Aborts when the lease expires, or when `lose` is called. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -31,11 +31,11 @@ export class Lease {
 
   lose(): void {
     this.end();
-    // No custom reason is passed: the Elasticsearch client would treat it as a broken connection, and retry.
+    // No custom reason is passed: the Elasticsearch client would treat such an abort as a broken connection, and retry.
     this.#lost.abort();
   }
 
-  /** Ends the lease, so that `lost` does not abort any more. */
+  /** Stops the timer of the lease. The lease then no longer expires. */
   end(): void {
     clearTimeout(this.#deadline);
   }

@@ -4,13 +4,16 @@ import { describeRedisError } from '../../redis/redis.js';
 import type { Logger } from '../../util/log.js';
 import { Lease } from './lease.js';
 
-/** Time to live of a lock whose process was killed, in milliseconds. */
+/** Time to live of a lock after its last renewal, in milliseconds. A killed process keeps the lock for this time. */
 const LOCK_MS = 10_000;
 
-/** Number of renewals within the time to live. After three failures in a row, the lock is lost. */
+/** Number of renewals within the time to live. The lock survives two failed renewals in a row. */
 const RENEWALS = 4;
 
-/** Changes a lock only for its owner. Returns 1, or 0 if another owner has the lock or the lock has expired. */
+/**
+ * Scripts that change a lock only for its owner. They return 1, or 0 if another owner has the lock or the lock has
+ * expired.
+ */
 const RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0";
 const RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
 
@@ -31,9 +34,9 @@ export class LockLostError extends Error {
   }
 }
 
-/** The right to rebuild, until it is released or lost. */
+/** A lock that this process has acquired. */
 export interface HeldLock {
-  /** Identifies the rebuild that holds it, for `isHeldBy`. */
+  /** Identifies the rebuild that holds the lock, for `isHeldBy`. */
   readonly owner: string;
   /** Aborts when the lock is lost: another replica may have it. */
   readonly lost: AbortSignal;
@@ -47,7 +50,7 @@ export interface HeldLock {
   release(): Promise<void>;
 }
 
-/** Without Redis, nothing keeps another process from rebuilding. */
+/** Used without Redis. It does not keep other processes from rebuilding. */
 export const UNSHARED_LOCK: HeldLock = {
   owner: 'this process',
   lost: new AbortController().signal,
@@ -56,8 +59,8 @@ export const UNSHARED_LOCK: HeldLock = {
 };
 
 /**
- * Lets one rebuild of a registry run at a time, across all replicas on one Redis. The lock is a key with the owner's
- * token and a time to live, which is renewed periodically.
+ * Lets one rebuild of a registry run at a time, across all replicas on one Redis. The lock is a key whose value is the
+ * id of its owner. The time to live of the key is renewed periodically.
  */
 export class RebuildLock {
   /** @param lockMs time to live of a lock after its last renewal, in milliseconds. */
@@ -68,14 +71,15 @@ export class RebuildLock {
     private readonly lockMs = LOCK_MS,
   ) {}
 
-  /** @returns undefined if another rebuild holds it. @throws {LockUnavailableError} */
+  /** @returns undefined if another rebuild holds the lock. @throws {LockUnavailableError} */
   async acquire(): Promise<HeldLock | undefined> {
     const owner = randomUUID();
     const asked = performance.now();
     const acquired = await this.redis
       .set(this.#key, owner, 'PX', this.lockMs, 'NX')
       .catch(async (error: unknown) => {
-        // Redis may still execute a command that timed out. The release follows it on the same connection.
+        // Redis may still execute the command after its timeout. The release is sent on the same connection, so Redis
+        // executes it afterwards.
         await this.#release(owner).catch(() => undefined);
         return this.#throwUnavailable(error);
       });
@@ -107,12 +111,12 @@ export class RebuildLock {
     return { owner, lost: lease.lost, isStillHeld, release };
   }
 
-  /** Whether a rebuild holds it now. @throws {LockUnavailableError} */
+  /** Whether any rebuild holds the lock now. @throws {LockUnavailableError} */
   async isHeld(): Promise<boolean> {
     return (await this.redis.exists(this.#key).catch(this.#throwUnavailable)) === 1;
   }
 
-  /** Whether this owner holds it. @throws {LockUnavailableError} */
+  /** Whether this owner holds the lock. @throws {LockUnavailableError} */
   async isHeldBy(owner: string): Promise<boolean> {
     return (await this.redis.get(this.#key).catch(this.#throwUnavailable)) === owner;
   }

@@ -16,8 +16,8 @@ const NICENESS = 5;
 const OOM_SCORE_ADJ = 500;
 
 /**
- * Acquires the lock, and rebuilds with a lower priority than servers. If the cleanup after a stop takes too long,
- * exits: the next rebuild then cleans up.
+ * Acquires the lock, and rebuilds with a lower priority than servers. If the cleanup after a stop takes too long, the
+ * process exits, and the next rebuild cleans up.
  * @param onHeld called with the owner of the lock, before anything is built.
  * @returns undefined if another rebuild holds the lock.
  * @throws {LockUnavailableError}
@@ -37,7 +37,7 @@ export async function acquireAndRebuild(
   else options.signal.addEventListener('abort', limitCleanup);
   const held = context.lock === undefined ? UNSHARED_LOCK : await context.lock.acquire();
   if (held === undefined) return undefined;
-  // Not earlier, because a client is waiting for the response to `/rebuild`.
+  // Not before the lock is acquired, because until then a client may be waiting for the response to `/rebuild`.
   yieldToServers();
   onHeld(held.owner);
   return rebuildUnderLock(held, context, options);
@@ -45,12 +45,12 @@ export async function acquireAndRebuild(
 
 /** Lowers the priority of this process, for the processor and the out-of-memory killer. */
 function yieldToServers(): void {
-  // Relative to the inherited niceness, because a lower niceness would require a privilege.
+  // Added to the inherited niceness, because a niceness below it would require a privilege.
   setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
   try {
     writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));
   } catch {
-    // Linux only, and a container may forbid it.
+    // The file exists only on Linux, and a container may forbid the write.
   }
 }
 

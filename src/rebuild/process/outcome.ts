@@ -14,11 +14,11 @@ export const failure = z.object({
 
 export type Failure = z.infer<typeof failure>;
 
-/** A rebuild that succeeded: its index, undefined if there was nothing to build. */
+/** A rebuild that succeeded. `index` is undefined if there was nothing to build. */
 export interface Built {
   index: string | undefined;
   skipped?: SkippedRows | undefined;
-  /** Warns the operator of something that is probably not intended. */
+  /** Warns the operator that no package has a name from `WEIGHTS_URL`. */
   warning?: string | undefined;
 }
 
@@ -29,11 +29,11 @@ export type Outcome = Built | { stopped: true } | Failed;
 export interface Failed {
   /** For clients. */
   failure: Failure;
-  /** For operators only, in one line: may contain addresses. */
+  /** One line, for operators only. It may contain addresses. */
   details: string;
 }
 
-/** A rebuild that failed just now. */
+/** The outcome of a rebuild that failed just now. */
 export function failed(error: Error): Failed {
   return {
     failure: { at: new Date().toISOString(), reason: publicReason(error), kind: failureKind(error) },

@@ -24,7 +24,10 @@ const count = z.int().nonnegative();
 /** Progress of a rebuild. */
 export const progressReport = z.object({
   phase: z.enum(PHASES),
-  /** Rows read or written so far, in this phase or in the last one that counts rows. */
+  /**
+   * Rows read or written so far in this phase. If this phase counts no rows, the number is from the last phase that
+   * does.
+   */
   rows: count,
   /** Expected number of rows, once that is known. */
   total: count.optional(),
@@ -54,7 +57,6 @@ export class Progress {
   }
 
   enter(phase: Phase, total?: number): void {
-    // A phase that counts no rows keeps the rows of the phase before it.
     const rows = COUNTING.includes(phase) ? 0 : this.#report.rows;
     const { startedAt } = this.#report;
     this.#report = { phase, rows, total: total ?? this.#report.total, startedAt };

@@ -22,11 +22,14 @@ const HEAP_MB = 128;
 export const PROCESS_LIMITS = {
   /** Time without a message; the process reports its progress four times a second. */
   silenceMs: 30_000,
-  /** Time after a stop. */
+  /** Time that the process has to end after a stop. */
   stopMs: 8_750,
 };
 
-/** Number of checks within `silenceMs`. Checks are counted, so that a suspended server does not kill the process. */
+/**
+ * Number of checks within `silenceMs`. Checks are counted instead of measuring the time. Otherwise a server that was
+ * suspended would kill the process when it continues.
+ */
 const SILENCE_CHECKS = 30;
 
 /** Options of a rebuild. Only the server sets `skipIf`. */
@@ -41,11 +44,14 @@ export interface RebuildState {
   lockOwner?: string;
   /** The index being built; undefined until it has a name. */
   index?: string;
-  /** Digests and validators of the dataset and its weights, if at least one was downloaded and neither had changed. */
+  /**
+   * Digests and validators of the dataset and its weights. Set if at least one of the two was downloaded and neither
+   * had changed.
+   */
   seen?: SeenDataset;
 }
 
-/** Messages of the command to the server that has started it, on the IPC channel of Node. */
+/** Messages of the rebuild process to its server, on Node's IPC channel. */
 export type RebuildMessage =
   /** One line of the log, with the newline. */
   | { type: 'log'; line: string }
@@ -60,7 +66,7 @@ export type RebuildMessage =
   /** The process has cleaned up and released the lock. */
   | { type: 'ended'; outcome: Outcome };
 
-/** The first response. After `started`, the process holds the lock until `ended`. */
+/** The first message of the process about the lock. After `started`, the process holds the lock until `ended`. */
 export type FirstResponse = 'started' | 'busy' | LockUnavailableError;
 
 /** How the process ended: after a rebuild, without the lock, or unexpectedly. */
@@ -79,10 +85,10 @@ export class RebuildProcess {
   readonly response: Promise<FirstResponse>;
   readonly ended: Promise<ProcessEnd>;
   readonly state: Readonly<RebuildState> = { report: new Progress(new Date()).report };
-  /** Undefined if it could not be started. */
+  /** Undefined if the process could not be started. */
   readonly #child: ChildProcess | undefined;
 
-  /** @param env the variables of the server, which the process reads, too. */
+  /** @param env the environment variables of the server, which the process inherits. */
   constructor(
     env: NodeJS.ProcessEnv,
     options: StartOptions,
@@ -157,14 +163,14 @@ function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, lo
   });
 }
 
-/** Options of Node that another process must not inherit. Their value may be the next argument. */
+/** Options of Node that the rebuild process must not inherit, and the options whose value may be the next argument. */
 const OWN_OPTION = /^--(inspect|env-file)/;
 const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
 
 /**
- * Node's options of this process, such as --use-openssl-ca, except options that open a port. None if this process runs
- * a TypeScript source or `node -e`. `--env-file` is not repeated: the variables are inherited, and the file may be a
- * pipe that was read to its end.
+ * The options of Node that the rebuild process inherits, such as --use-openssl-ca. Options that open a port are left
+ * out. `--env-file` is left out, too: the variables are inherited, and the file may be a pipe that was read to its end.
+ * If this process runs a TypeScript source or `node -e`, no option is inherited.
  */
 function inheritedOptions(): string[] {
   const options = process.execArgv.filter(
@@ -179,7 +185,11 @@ function couldNotStart(cause: unknown): ProcessFailedError {
   return new ProcessFailedError(`the rebuild process could not be started: ${message}`, { cause });
 }
 
-/** Waits for the end of a process. @returns its signal or exit code. @throws why it could not be started. */
+/**
+ * Waits for the end of a process.
+ * @returns its signal or exit code.
+ * @throws the error if the process could not be started.
+ */
 async function exitOf(child: ChildProcess): Promise<string> {
   const exited = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
   // The last message may arrive after the process has exited.

@@ -24,8 +24,9 @@ export class RebuildScheduler {
   ) {}
 
   /**
-   * Builds while there is no complete index (a cold start), with backoff after failures. Unless `intervalSeconds` is 0,
-   * also rebuilds at that interval if the dataset has changed. Only one of several replicas starts such a rebuild.
+   * Starts a rebuild while there is no complete index (a cold start), with backoff after failures. Unless
+   * `intervalSeconds` is 0, also starts a refresh at this interval. A refresh builds an index only if the dataset has
+   * changed. Only one of several replicas starts the refresh of an interval.
    */
   start(intervalSeconds: number): void {
     const refreshing = intervalSeconds === 0 ? undefined : this.#refresh(intervalSeconds);
@@ -61,10 +62,13 @@ export class RebuildScheduler {
     return pause(ms, true, { signal: this.#stopping.signal }).catch(() => false);
   }
 
-  /** Rebuilds unless another replica is rebuilding, and waits for the end. @returns whether it failed. */
+  /**
+   * Rebuilds unless another replica is rebuilding, and waits for the end.
+   * @returns whether the rebuild failed or could not be started.
+   */
   async #rebuild(options: StartOptions): Promise<boolean> {
     try {
-      // The stop may have come while a refresh was claimed.
+      // The scheduler may have been stopped while it claimed the refresh.
       this.#stopping.signal.throwIfAborted();
       const response = await this.rebuilds.start(options);
       return response.accepted && 'failure' in (await response.outcome);

@@ -19,19 +19,19 @@ const ATTEMPT_PAUSE_MS = 50;
 /** The result of a request for a rebuild. */
 export type StartResponse = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
-  /** A rebuild is already running, here or on another replica, with this progress. */
+  /** A rebuild is already running, here or on another replica. `progress` is the progress of that rebuild. */
   | { accepted: false }
 );
 
 interface Options {
-  /** The variables of the server, which its rebuilds read, too. */
+  /** The environment variables of the server, which its rebuild processes inherit. */
   env: NodeJS.ProcessEnv;
   onProgress?: ((report: ProgressReport) => void) | undefined;
   /** Times after which processes are killed. */
   limits?: typeof PROCESS_LIMITS;
 }
 
-/** Runs rebuilds in processes of their own, one at a time over all replicas. */
+/** Runs each rebuild in a separate process. With Redis, one rebuild runs at a time across all replicas. */
 export class RebuildService {
   #process: RebuildProcess | undefined;
   #outcome: Promise<Outcome> | undefined;
@@ -57,21 +57,21 @@ export class RebuildService {
     return this.#process?.state.usage;
   }
 
-  /** Why the last rebuild of this process failed; undefined after one that succeeded. */
+  /** Why the last rebuild of this server failed; undefined after a success. */
   get lastFailure(): Failure | undefined {
     return this.#lastFailure;
   }
 
   /**
-   * The last rebuild of this process that succeeded, even if nothing had changed: its end (ISO 8601), and the duration
-   * of the last rebuild that built an index, in seconds.
+   * `at` is when a rebuild of this server last succeeded, even if nothing had changed (ISO 8601). `seconds` is the
+   * duration of its last rebuild that built an index.
    */
   get lastSuccess() {
     return this.#lastSuccess;
   }
 
   /**
-   * How the last rebuild of any replica or command ended; without Redis, of this process.
+   * How the last rebuild by any replica or command ended. Without Redis, only the rebuilds of this server are known.
    * @returns `failure`, which is undefined after a success, and `succeededAt` (ISO 8601), the end of the last
    * successful rebuild, with or without changes.
    */
@@ -93,9 +93,9 @@ export class RebuildService {
 
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
-   * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
+   * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether a rebuild is running.
    * @throws {ProcessFailedError} if the server is stopping, or if the rebuild process could not be started or ended
-   * without a response. A stopping server does not count as a failed rebuild.
+   * without a response. If the server is stopping, no failure is counted.
    */
   async start(options: StartOptions): Promise<StartResponse> {
     const { status, lock } = this.context;
@@ -116,7 +116,7 @@ export class RebuildService {
     const outcome = this.#finish(child);
     this.#outcome = outcome;
     const response = await child.response.catch(async (error: unknown) => {
-      // The failure must be recorded first.
+      // The failure must be recorded before the caller sees the error.
       if ('stopped' in (await outcome)) return 'started' as const;
       throw error;
     });
@@ -133,7 +133,10 @@ export class RebuildService {
     await this.#outcome;
   }
 
-  /** The rebuild that holds the lock may have published no progress: it has just begun, is ending, or was killed. */
+  /**
+   * The progress of the rebuild that holds the lock. If none was published after several attempts, the progress of a
+   * rebuild that begins now. The rebuild may have just begun, be ending, or have been killed.
+   */
   async #reportOfOther(): Promise<ProgressReport> {
     for (let attempt = 1; ; attempt++) {
       const report = this.progress ?? (await this.context.status?.progress());
@@ -170,7 +173,10 @@ export class RebuildService {
     return outcome;
   }
 
-  /** Cleans up after a process that crashed or was killed, and publishes the failure. The lock expires. */
+  /**
+   * Cleans up after a process that crashed or was killed, and publishes the outcome. The lock is not released: it
+   * expires.
+   */
   async #cleanUpAfterCrash({ state }: RebuildProcess, error: Error): Promise<Outcome> {
     const { index, lockOwner, report } = state;
     // A terminal sends Ctrl-C to the rebuild process, too. While that process is starting, the signal ends it.

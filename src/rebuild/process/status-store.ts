@@ -6,14 +6,16 @@ import { failure, type Failure } from './outcome.js';
 import { progressReport, type ProgressReport } from './progress.js';
 import { seenDataset, type SeenDataset } from '../../lists/download.js';
 
-/** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
+/**
+ * How often a running rebuild publishes its progress, and how long Redis keeps a published progress, in milliseconds.
+ */
 const PUBLISH_MS = 500;
 const STATUS_TTL_MS = 10_000;
 
 /** Maximum length of a value, in bytes. Longer values are ignored. */
 const MAX_VALUE_BYTES = 4096;
 
-/** Version of the stored format. Raise it if earlier replicas would misread a new format. */
+/** Version of the stored format. Raise it if replicas of earlier releases would misread a new format. */
 const VERSION = 1;
 
 /** Earlier releases wrote no version. */
@@ -25,12 +27,13 @@ function shared(value: object): string {
 
 const success = z.object({ at: z.iso.datetime() });
 
-/** The last part of a key on Redis. */
+/** The last part of a key in Redis. */
 type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset' | `refresh-${number}`;
 
 /**
- * Shares the progress of the running rebuild, the results of the last ones and the validators of the dataset among all
- * replicas, through Redis. Errors of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
+ * Shares three things among all replicas through Redis: the progress of the running rebuild, the last success and
+ * failure, and the validators of the dataset. Errors of Redis are logged, not thrown: a rebuild must not fail because
+ * its status cannot be shared.
  */
 export class StatusStore {
   constructor(
@@ -83,8 +86,8 @@ export class StatusStore {
   }
 
   /**
-   * Claims the refresh of this interval for the caller: only the first caller succeeds until the interval is over.
-   * Claims for an interval of another length do not count.
+   * Claims the refresh of this interval for the caller. Until the interval is over, only the first caller succeeds.
+   * Intervals of different lengths are claimed independently.
    * @returns undefined if Redis does not respond.
    */
   claimRefresh(intervalSeconds: number): Promise<boolean | undefined> {
@@ -94,7 +97,7 @@ export class StatusStore {
     );
   }
 
-  /** Stores the digests and validators of a dataset and its weights that have not changed. */
+  /** Stores the latest digests and validators of an unchanged dataset and its unchanged weights. */
   async see(seen: SeenDataset): Promise<void> {
     await this.#try(() => this.redis.set(this.#key('seen-dataset'), shared(seen)));
   }
@@ -107,7 +110,7 @@ export class StatusStore {
     return this.#read('last-failure', failure);
   }
 
-  /** @returns undefined also for values that another version wrote, such as a report with an unknown phase. */
+  /** @returns undefined also for a value that this version cannot read, such as a report with an unknown phase. */
   async #read<T>(name: Name, schema: z.ZodType<T>): Promise<T | undefined> {
     const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));

@@ -5,7 +5,7 @@ import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
 import type { RetryOptions } from '../retry.js';
 import { PageReader, type SnapshotIndex } from './page-reader.js';
 
-/** Unmatched entries of the old snapshot are resolved once there are more than this number. */
+/** Maximum number of unmatched old entries in memory. If there are more, they are compared by name and reported. */
 const MAX_UNMATCHED = 2000;
 
 interface CompareOptions extends RetryOptions {
@@ -18,9 +18,9 @@ interface CompareOptions extends RetryOptions {
 }
 
 /**
- * Yields the differences between two snapshots, page by page of the new snapshot. Memory is bounded to a few pages of
- * each. Entries are compared in encoded form, or as JSON without ignored members, and decoded only if they differ. Only
- * Elasticsearch orders names, so their order has one definition.
+ * Yields the differences between two snapshots, page by page of the new snapshot. At most a few pages of each snapshot
+ * are in memory. Entries are compared in encoded form, or as JSON without ignored members. They are decoded only if
+ * they differ. Names are never sorted here: only Elasticsearch defines their order.
  * @param pool must have a long timeout.
  */
 export async function* compare(
@@ -60,7 +60,7 @@ export async function* compare(
 
 /** One page of the new snapshot, compared with the old entries of the same range of names. */
 class Block {
-  /** New entries without an old entry of the same content or name so far, by comparison key. */
+  /** The new entries that no old entry has matched so far, by content or by name. The keys are from `keyOf`. */
   readonly #unmatched: Map<string, string>;
   #removed: string[] = [];
 
@@ -81,7 +81,7 @@ class Block {
     return this.#removed.length > MAX_UNMATCHED ? this.#resolve() : [];
   }
 
-  /** Returns the remaining differences, after the last old page of the block's range of names. */
+  /** Returns the remaining differences. Call it after the last old page of this range of names. */
   end(): Difference[] {
     const records = this.#resolve();
     for (const encoded of this.#unmatched.values()) records.push({ after: decodeEntry(encoded) });
@@ -110,10 +110,10 @@ class Block {
   }
 }
 
-/** The first volatile member in the JSON of an entry. Within values, quotes are escaped. */
+/** The first volatile member in the JSON of an entry. It cannot match within a value, where quotes are escaped. */
 const VOLATILE = new RegExp(`,"(?:${OPTIONAL_FIELDS.filter(isVolatile).join('|')})":`);
 
-/** The JSON of the compared members of an entry, without parsing it. */
+/** The JSON of the compared members of an entry. The entry is not parsed. */
 function comparedMembers(encoded: string, hasPackageNo: boolean): string {
   const text = Buffer.from(encoded, 'base64').toString('latin1');
   const volatile = text.search(VOLATILE);

@@ -30,9 +30,9 @@ interface Names {
 }
 
 /**
- * Creates an index from the files in `mappings/` and the fields of packages, without replicas and refresh during the
- * load. Warns if an index template adds a lifecycle policy, which may delete the index while it is served. The request
- * does not override the setting of the policy, because not every Elasticsearch knows this setting.
+ * Creates an index from the files in `mappings/` and the fields of packages. During the load, the index has no replicas
+ * and is not refreshed. Warns if an index template adds a lifecycle policy, which may delete the index while it is
+ * served. The request does not override this setting, because some builds of Elasticsearch do not know it.
  * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
  * fields, which may hide fields of the mapping.
  */
@@ -89,7 +89,10 @@ async function readMappings<T>(file: string): Promise<T> {
   return JSON.parse(await readFile(new URL(`mappings/${file}.json`, PROJECT_FOLDER), 'utf8')) as T;
 }
 
-/** Adds the char filter of a rule to all analyzers and normalizers that have no char filter. `fold` has its own. */
+/**
+ * Adds the char filter of a rule to all analyzers and normalizers that have no char filter. `fold` has its own char
+ * filter.
+ */
 function addNameRule(analysis: Names['analysis'], rule: NameRule): void {
   const separators = charFilterOf(rule);
   if (separators === undefined) return;

@@ -32,7 +32,7 @@ export async function flip(client: Client, alias: string, what: Flip, options: R
 
 /**
  * Moves the alias of a registry to an index. Has no effect if a precondition of the actions (`must_exist`) is not met.
- * @throws {FlipError} {Error} as `flip` does.
+ * @throws {FlipError} {Error} in the same cases as `flip`.
  */
 export async function moveAlias(
   client: Client,
@@ -45,8 +45,8 @@ export async function moveAlias(
     try {
       await client.indices.updateAliases({ actions });
     } catch (error) {
-      // The response may have been lost, or the request retried, after the alias had moved. Asks the master node,
-      // because other nodes may respond with an outdated state.
+      // The alias may have moved, although the response was lost or a retry failed. Only the master node executes
+      // `_aliases` requests. Other nodes may have an outdated state.
       if (!(await applyActions(client, whileServed(alias, to)))) throw error;
     }
   };

@@ -6,15 +6,15 @@ const LEAD_SURROGATE = /[\ud800-\udbff]/g;
 
 /**
  * Fields for statistics in Kibana. The service does not search them.
- * @param name not empty, and well-formed Unicode, as decoded UTF-8 is.
+ * @param name not empty, and well-formed Unicode.
  */
 export function kibanaFieldsOf(name: string) {
   return {
-    /** The first character (code point). Elasticsearch normalizes it as it does `name.lowercase`. */
+    /** The first character (code point). Elasticsearch maps it to lower case, like `name.lowercase`. */
     initial: String.fromCodePoint(name.codePointAt(0) as number),
     /** `@scope` of `@scope/name`. */
     scope: /^@[^/]+(?=\/)/.exec(name)?.[0] ?? NO_SCOPE,
-    // In code points. Counting surrogates is six times as fast as splitting the name, and there are millions of names.
+    // The length in code points. Counting surrogates is six times as fast as splitting the name.
     length: name.length - (name.match(LEAD_SURROGATE)?.length ?? 0),
   };
 }

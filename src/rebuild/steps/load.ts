@@ -6,13 +6,14 @@ import { loadingAliasOf } from '../../snapshot/index-names.js';
 import { retry, RetryableError, type RetryOptions } from '../retry.js';
 
 /**
- * Bytes of one bulk request, without its last document of at most 40 KB. At this size, the round trip is negligible,
- * Elasticsearch's heap can hold many requests, and proxies accept the body: their default limit is 1 MiB.
+ * A bulk request ends with the document that reaches this number of bytes. A document has at most 40 KB. At this size,
+ * the round trip is negligible, Elasticsearch's heap can hold many requests, and proxies accept the body: their default
+ * limit is 1 MiB.
  */
 export const BULK_BYTES = 1_000_000;
 /**
  * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is served, only one
- * request is in flight, which leaves a processor for searches: the slowest searches take half as long, and the load
+ * request is in flight. This leaves a processor for searches: the slowest searches take half as long, and the load
  * takes a third longer.
  */
 const IN_FLIGHT = 2;
@@ -20,7 +21,7 @@ const THROTTLED_IN_FLIGHT = 1;
 interface LoadOptions extends RetryOptions {
   /** Whether to send one request at a time, because another index is being searched. */
   throttled: boolean;
-  /** Called with the number of packages in the index. */
+  /** Called with the number of packages written so far. */
   onRows: (rows: number) => void;
 }
 
@@ -78,7 +79,8 @@ async function* bulkRequests({ read, ordinalOf }: Pick<CheckedPackages, 'read' |
 }
 
 /**
- * A bulk action with all fields of the index. The field `entry` holds the JSON of the package in base64, for responses.
+ * A bulk action with all fields of the index. The field `entry` has the package as `encodeEntry` encodes it for
+ * responses.
  */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
@@ -87,7 +89,7 @@ function indexAction(entry: PackageEntry, ordinal: number): string {
   return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
 }
 
-/** Reduces a successful response to `errors: false`, and any other to the errors of its documents. */
+/** Reduces a response to its member `errors` and the errors of rejected documents. */
 const FILTER_PATH = 'errors,items.*.error';
 
 /** Error types of temporary rejections: Elasticsearch is overloaded, or a shard is unavailable. */
@@ -109,7 +111,8 @@ export async function sendBulk(
   body: string,
   options: RetryOptions,
 ): Promise<void> {
-  // The request needs an existing alias. With the name of a deleted index, Elasticsearch would create a new index.
+  // With `require_alias`, the request fails if the alias no longer exists. A request with the name of a deleted index
+  // would create a new index.
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
   await retry(async (signal) => {

@@ -21,9 +21,9 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
 }
 
 /**
- * Compares the weights of the served snapshot with the new weights. The packages must have been passed to
- * `weights.join`. If the served snapshot cannot be searched, the error is logged and any weights are accepted: the new
- * snapshot may solve the problem.
+ * Compares the weights of the served snapshot with the new weights. The packages of the new snapshot must have been
+ * passed to `weights.join`. If the served snapshot cannot be searched, the error is logged, and all new weights are
+ * accepted: the new snapshot may solve the problem.
  * @param pool must have a long timeout.
  * @throws {DatasetError} if fewer than half of the names that had a weight have one now.
  */

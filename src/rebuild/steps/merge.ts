@@ -10,8 +10,8 @@ import {
 
 /**
  * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request only in
- * memory, so a node that restarts forgets it. The request may also wait behind the merge of another index; requesting
- * the same merge twice is harmless.
+ * memory, so a node that restarts forgets it. If the request only waits for the merge of another index, requesting the
+ * same merge twice is harmless.
  */
 const REQUEST_AGAIN_MS = 60_000;
 
@@ -135,7 +135,7 @@ async function readSegments(
   );
 }
 
-/** The state of a merge, as far as the rebuilding key may read it; only administrators may list tasks. */
+/** The state of a merge, from the segments and statistics of the index. Only administrators may list tasks. */
 async function readMerge(client: Client, index: string, signal: AbortSignal) {
   const [segments, { indices = {} }] = await Promise.all([
     readSegments(client, index, signal),
@@ -144,11 +144,11 @@ async function readMerge(client: Client, index: string, signal: AbortSignal) {
   const { merges, store } = indices[index]?.primaries ?? {};
   return {
     segments,
-    /** Merges that are running, of any kind. */
+    /** Number of running merges of the index, including automatic merges. */
     merging: merges?.current ?? 0,
-    /** Merges that have ended. */
+    /** Number of merges that have ended. */
     merges: merges?.total ?? 0,
-    /** Size on disk, including what an unfinished merge has written. Elasticsearch updates it every ten seconds. */
+    /** Size on disk in bytes, including the output of unfinished merges. Elasticsearch updates it every ten seconds. */
     bytes: store?.size_in_bytes ?? 0,
   };
 }

@@ -13,7 +13,8 @@ export interface Kept {
 export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
   const needed = snapshots.flatMap((one) => {
     if (one === undefined) return [];
-    // A full chain begins at its oldest snapshot, so the changes of that snapshot are not needed.
+    // A full chain has `retention` ancestors. The oldest one is only a starting point for `/changes`, so its own
+    // changes are not needed.
     const chain = [one.id, ...(one.meta?.lineage?.ancestors ?? [])].slice(0, retention);
     return [one.index, ...chain.map((id) => changesIndexOf(alias, id))];
   });
@@ -33,7 +34,8 @@ export function leftovers(
   return obsolete.filter(
     (index) =>
       aliases.get(index)?.includes(loadingAliasOf(index)) === true ||
-      // An operator may have moved the alias away from a newer index, and may need that index again.
+      // Newer indices are kept: an operator may have moved the alias away from one of them, and may need that index
+      // again.
       snapshotIdOf(index) < served,
   );
 }

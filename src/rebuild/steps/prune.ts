@@ -27,8 +27,8 @@ export async function listIndices(
 }
 
 /**
- * Deletes the index of a failed rebuild, if it exists, and the index of its changes. Never throws: the next rebuild deletes what is
- * left.
+ * Deletes the indices of a failed rebuild, if they exist: of its snapshot and of its changes. Never throws: the next
+ * rebuild deletes leftovers.
  */
 export async function discardIndex(client: Client, alias: string, index: string, log: Logger): Promise<void> {
   const changes = changesIndexOf(alias, snapshotIdOf(index));
@@ -41,8 +41,8 @@ export async function discardIndex(client: Client, alias: string, index: string,
 }
 
 /**
- * Deletes an index of a failed rebuild. First removes its loading alias, without which the index can never be served.
- * If the response to a flip was lost, the index is served and has no loading alias: then it is kept.
+ * Deletes an index of a failed rebuild. First removes the loading alias of the index: without it, the index can never
+ * be served. An index that has no loading alias is kept: it may be served, if the response to the flip was lost.
  */
 export async function discard(client: Client, index: string): Promise<void> {
   if (await applyActions(client, neverServe(index)))

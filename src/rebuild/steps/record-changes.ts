@@ -20,13 +20,13 @@ import { kibanaFieldsOf } from './kibana-fields.js';
 import type { RebuildContext } from '../rebuild-context.js';
 import { retry, type LongStepOptions, type RetryOptions } from '../retry.js';
 
-/** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
+/** The recording fails after this time without progress, in milliseconds: changes must not delay fresh data. */
 const STALL_MS = 60_000;
 
-/** Timeout of all steps together, in milliseconds: many times the duration for ten million names. */
+/** Timeout of the whole recording, in milliseconds: many times its duration for ten million names. */
 const TIMEOUT_MS = 30 * 60_000;
 
-/** The recorded chain of the first snapshot of a chain. */
+/** The lineage of a snapshot that starts a new chain: no ancestors, no changes. */
 const NEW_CHAIN: RecordedChain = { ancestors: [], added: 0, removed: 0, updated: 0 };
 
 /** The snapshots cannot be compared or differ too much: a new chain begins. */
@@ -51,9 +51,9 @@ interface RecordOptions extends LongStepOptions {
 
 /**
  * Compares a new snapshot with the one being served, writes the differences to a separate index, and records the chain
- * in the new snapshot's `_meta`. A failure is logged and does not fail the rebuild: the snapshot then starts a new
- * chain, or has no chain if the key lacks the rights.
- * @param served undefined if there is none.
+ * in the new snapshot's `_meta`. A failure is logged and does not fail the rebuild. The snapshot then starts a new
+ * chain. If ELASTICSEARCH_REBUILD_API_KEY lacks a privilege, the snapshot has no chain.
+ * @param served the index being served; undefined if no index is served.
  * @returns the index of the changes, which keeps its loading alias until the flip; undefined if no changes were
  * recorded.
  * @throws only if `signal` aborts.
@@ -85,7 +85,7 @@ export async function recordChanges(
       await sealIndex(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      // Number of consecutive indices of changes, counted from the latest, with the fields that filters need.
+      // The number of latest change indices that have the fields for filters, up to the first one without them.
       const filterable = Math.min((served.meta.lineage?.filterable ?? 0) + 1, ancestors.length);
       await recordChain(client, created, { ancestors, filterable, ...counts }, step);
       return changes;
@@ -97,7 +97,10 @@ export async function recordChanges(
   }
 }
 
-/** Records a new chain and deletes the partial index of changes, unless the key lacks the rights. */
+/**
+ * Records a new chain and deletes the partial index of changes. If the reason is a missing privilege, only logs a
+ * warning.
+ */
 async function startNewChain(
   client: Client,
   changes: string,
@@ -122,7 +125,7 @@ async function startNewChain(
   await recordChain(client, created, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
     orWarn('a new chain could not be recorded: /changes is unavailable'),
   );
-  // No other process uses this index, and no flip depends on it.
+  // This deletion needs no fence: no other process uses the index, and no flip depends on it.
   await client.indices
     .delete({ index: changes, ignore_unavailable: true }, { signal })
     .catch(orWarn('the index of changes could not be removed; the next rebuild tries again'));
@@ -134,7 +137,8 @@ async function recordChain(
   lineage: RecordedChain,
   options: RetryOptions,
 ): Promise<void> {
-  // Uses the loading alias, which exists until the flip: the key must not be able to change a served index.
+  // The rebuild key may change `_meta` only through the loading alias. The flip removes this alias, so the key cannot
+  // change a served index.
   const body = { index: loadingAliasOf(index), _meta: { ...meta, lineage } };
   await retry((signal) => client.indices.putMapping(body, { signal }), options);
 }
@@ -181,7 +185,7 @@ async function writeChanges(
   return counts;
 }
 
-/** A bulk action with all fields of the index. The `_id` is the name. The field `entry` holds the encoded record. */
+/** The bulk action that adds a record to the index of changes. The field `entry` holds the encoded record. */
 function indexAction(record: ChangeRecord, takenAt: string): string {
   const { before, after } = record;
   const entry = (after ?? before) as PackageEntry;

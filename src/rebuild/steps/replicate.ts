@@ -59,18 +59,27 @@ interface Copy {
   progress: string;
 }
 
-/** The attempts to copy the shards of an index. Elasticsearch reports only copies that run or have succeeded. */
+/**
+ * Counts the attempts to copy each shard. Elasticsearch does not report failed copies, so a new start time counts as
+ * another attempt.
+ */
 class CopyAttempts {
   /** By shard: the start times of its copies, and the highest number of copies at a time. */
   readonly #shards = new Map<number, { starts: Set<number>; copies: number }>();
   readonly #seen = new Set<string>();
 
-  /** Grows with every new state. A restarted copy repeats earlier states, which are no progress. */
+  /**
+   * Number of different states seen so far. A restarted copy repeats earlier states, so they do not count as progress
+   * again.
+   */
   get evidence(): number {
     return this.#seen.size;
   }
 
-  /** @param failures types of the errors of copies, for the message. @throws {Error} if a copy was restarted too often. */
+  /**
+   * @param failures error types of failed copies, for the message.
+   * @throws {Error} if a copy was restarted too often.
+   */
   add(copies: readonly Copy[], failures: readonly string[]): void {
     for (const { shard, startedAt, progress } of copies) {
       const known = this.#shards.get(shard) ?? { starts: new Set(), copies: 0 };
@@ -87,8 +96,8 @@ class CopyAttempts {
 }
 
 /**
- * The types of the errors of missing copies; undefined if every copy exists. The request lists only shards that are not
- * green. The cluster health API would require the privilege to monitor the whole cluster.
+ * The error types of missing copies. Undefined if every copy exists. The request lists only shards that are not green.
+ * The cluster health API would require the privilege to monitor the whole cluster.
  */
 async function readMissing(
   client: Client,
@@ -101,7 +110,7 @@ async function readMissing(
   return [...new Set(stores.flatMap(({ store_exception: error }) => error?.type ?? []))];
 }
 
-/** Bytes copied so far by all copies, and each copy. */
+/** The bytes copied so far, the total bytes to copy, and the state of each copy. */
 async function readCopies(client: Client, index: string, signal: AbortSignal) {
   const found = await client.indices.recovery({ index }, { signal });
   const copies = (found[index]?.shards ?? []).filter(({ type }) => type === 'PEER');

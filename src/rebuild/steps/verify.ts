@@ -10,7 +10,7 @@ import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js
 import { assertDocuments } from './merge.js';
 import { retry, type RetryOptions } from '../retry.js';
 
-/** How many packages of the new index are searched for; at least 2. */
+/** Number of sample packages that are searched for. It must be at least 2. */
 const SAMPLES = 10;
 
 /** Identifies these searches in Elasticsearch's tasks and slow logs. */
@@ -33,7 +33,7 @@ export async function verify(
   await assertDocuments(client, index, total, options);
   const run = (bodies: SearchBody[]) => retry(() => runSearches(pool, index, bodies, OPAQUE_ID), options);
   const ordinals = Array.from({ length: SAMPLES }, (_, i) => Math.round((i * (total - 1)) / (SAMPLES - 1)));
-  // A set, because a small index has fewer samples.
+  // A set, because the ordinals repeat if the index has fewer packages than `SAMPLES`.
   for (const ordinal of new Set(ordinals)) {
     const [hits] = await run([browsePage(ordinal, 1)]);
     const [entry] = read([{ entries: hits?.entries ?? [] }]);
@@ -42,7 +42,7 @@ export async function verify(
     if (characters.length < 2) continue;
     const q = characters.slice(0, 100).join('');
     const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });
-    // If more names match than the limit, the package may be among the others.
+    // If more names match than the limit, the results may lack the package.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);
     }
