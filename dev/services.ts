@@ -42,7 +42,7 @@ export const KINDS = Object.keys(SERVICES) as ServiceKind[];
 
 /**
  * Starts a real Elasticsearch or Redis: in Docker if possible, otherwise as a local process.
- * @param options with the parent of the services' folders as `folder`.
+ * @param options `folder` is the parent of the services' folders.
  */
 export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
   const { name, inDocker } = SERVICES[kind];
@@ -72,7 +72,10 @@ export async function startProcess(kind: ServiceKind, options: ServiceOptions): 
   }
 }
 
-/** Creates the folder of a service, readable for the user who runs it. */
+/**
+ * Creates the parent of the services' folders, for the user who runs the services.
+ * @returns options with the service's own folder.
+ */
 function withFolder(kind: ServiceKind, options: ServiceOptions): Options {
   const { paths, onUsualPorts } = options;
   if (paths.runAs !== undefined) [paths.programs, dirname(paths.data)].forEach(makeReadableFolder);

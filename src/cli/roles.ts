@@ -25,8 +25,8 @@ export function readerRole(slug: string): Role {
 }
 
 /**
- * The role for rebuilds. They create, merge, copy, check and delete indices, and move the aliases. The role grants a
- * single action if the only named privilege for it is `manage`.
+ * The role for rebuilds. They create, merge, copy, check and delete indices, and move the aliases. Actions that no
+ * named privilege except `manage` includes are granted one by one.
  */
 export function builderRole(slug: string): Role {
   const alias = aliasOf(slug);

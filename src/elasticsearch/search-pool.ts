@@ -176,8 +176,9 @@ export class SearchPool {
   }
 
   /**
-   * The untried node with the fewest searches in flight. An avoided node is chosen only if all other nodes were tried.
-   * On a node that has just started, a search takes a hundred times as long, so that node gets few searches at a time.
+   * The untried node with the fewest searches in flight. An avoided node is chosen only if all untried nodes are
+   * avoided. On a node that has just started, a search takes a hundred times as long, so that node gets few searches at
+   * a time.
    */
   #next(tried: readonly Node[]): Node {
     this.#first = (this.#first + 1) % this.#nodes.length;

@@ -25,8 +25,8 @@ interface CheckOptions {
 }
 
 /**
- * Maximum number of repeated name hashes, and of repeated package numbers, that are collected in addition to
- * `badRows.max`. The smallest are collected. If more are repeated, the error may not name the first duplicate.
+ * Added to `badRows.max`, the maximum number of repeated name hashes, and of repeated package numbers, that are
+ * collected. The smallest values are collected. If more are repeated, the error may not name the first duplicate.
  */
 const MAX_REPEATED = 100_000;
 

@@ -67,9 +67,9 @@ export class BadRows {
    * @param place of the row, such as `line 3`.
    * @throws {DatasetError} if more than `max` rows are invalid.
    */
-  skip(place: string, rule: string): void {
+  skip(place: string, text: string): void {
     if (this.#places.has(place)) return;
-    const reason = truncateReason(rule);
+    const reason = truncateReason(text);
     if (this.#places.size === this.max) {
       const allowed =
         this.max === 0 ? '' : ` (more rows are invalid than DATASET_MAX_BAD_ROWS=${this.max} allows)`;

@@ -41,9 +41,9 @@ export interface DownloadedDataset extends SeenDocument {
   /** SHA-256 of the only document as it was sent; undefined if there were several. */
   documentDigest: string | undefined;
   /**
-   * The date of the newest document. The date of a document is the first plausible date of `Last-Modified`, the text,
-   * the gzip header, and the file's modification time or `Date`. If no document has a plausible date, this is the time
-   * of the download.
+   * The date of the newest document. The date of a document is the first plausible date of `Last-Modified`, the date
+   * stated in the text, the gzip header, and the file's modification time or the header `Date`. If no document has a
+   * plausible date, this is the time of the download.
    */
   takenAt: Date;
   packages: PackageFile;

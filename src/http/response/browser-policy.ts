@@ -11,7 +11,7 @@ const SECURITY = {
   'X-Content-Type-Options': 'nosniff',
 };
 
-/** For responses that are not part of the web page: browsers must not load or frame anything. */
+/** For responses that are not part of the web page: they load no resources, and no page may frame them. */
 const NO_CONTENT_SECURITY = {
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
   ...SECURITY,

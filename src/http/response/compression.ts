@@ -14,7 +14,7 @@ const gzipAsync = promisify(gzip);
  * The encoding with the highest weight (RFC 9110, section 12.5.3).
  * @param accepted the header `Accept-Encoding`.
  * @param encodings the available encodings, the best first.
- * @returns undefined if the response must not be compressed.
+ * @returns undefined if the response is to be sent uncompressed.
  */
 export function encodingFor(
   accepted: string | undefined,

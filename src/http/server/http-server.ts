@@ -143,8 +143,9 @@ export class HttpServer {
   }
 
   /**
-   * Closes a connection, and pauses the others until the end of this iteration of the event loop. Until then, Node
-   * holds all requests of one read in memory, and each other connection may pipeline as many requests.
+   * Closes a connection, and pauses the others until the end of this iteration of the event loop. Until then, the
+   * requests that Node has parsed from one read stay in memory. Without the pause, each other connection could add as
+   * many.
    */
   #refusePipelining(socket: Socket, connection: Connection): void {
     this.closed.refused++;

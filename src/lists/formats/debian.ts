@@ -15,8 +15,8 @@ const LINE = /^([^\s:]+:|[ \t])/;
  * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed:
  * stanzas (deb822), separated by empty lines. Each field begins on a new line. A line that has only white space
  * continues a field, as in apt. Repositories list all versions of a package, and the same package for several
- * architectures or components. CRAN's `PACKAGES` has the same syntax, and dpkg's order also sorts its versions
- * correctly.
+ * architectures or components. CRAN's `PACKAGES` has the same syntax, and dpkg's version order is also correct for
+ * CRAN's versions.
  */
 export const debian: Format = {
   place: line,

@@ -128,7 +128,7 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
     throw new DatasetError(`the text of no link to a folder is the name of the folder: that of ${unnamed}`);
   if (others.size === 0)
     throw new DatasetError('expected a Simple index, but the page has no link to a project');
-  yield* others.map((address) => toItem(others.numberAt(address), others.nameAt(address)));
+  yield* others.map((other) => toItem(others.numberAt(other), others.nameAt(other)));
 }
 
 /** The suffix of folders and symbolic links in folder listings, and a long name that nginx or Apache has shortened. */
