@@ -5,7 +5,7 @@ import { SetupError } from './service.js';
 import type { Identity } from './paths.js';
 import { run } from './run.js';
 
-const OLDEST = 21;
+const MIN_VERSION = 21;
 /** A module that Elasticsearch's launcher needs, and that a JRE lacks. */
 const NEEDED_MODULE = 'jdk.jlink';
 
@@ -16,10 +16,10 @@ const NEEDED_MODULE = 'jdk.jlink';
  */
 export async function findJdk(env: NodeJS.ProcessEnv, runAs: Identity | undefined): Promise<string> {
   for (const home of new Set(candidates(env))) {
-    if (await isFit(home, runAs)) return home;
+    if (await isUsableJdk(home, runAs)) return home;
   }
   throw new SetupError(
-    `no JDK of version ${OLDEST} or newer (with the module ${NEEDED_MODULE}) was found: install one or set JAVA_HOME`,
+    `no JDK of version ${MIN_VERSION} or newer (with the module ${NEEDED_MODULE}) was found: install one or set JAVA_HOME`,
   );
 }
 
@@ -49,7 +49,7 @@ function children(folder: string): string[] {
 }
 
 /** Whether `home` has a JDK that is new enough, has `NEEDED_MODULE`, and can be run by the user `runAs`. */
-async function isFit(home: string, runAs: Identity | undefined): Promise<boolean> {
+async function isUsableJdk(home: string, runAs: Identity | undefined): Promise<boolean> {
   try {
     const modules = await run(join(home, 'bin', 'java'), ['--list-modules'], {
       runAs,
@@ -57,7 +57,7 @@ async function isFit(home: string, runAs: Identity | undefined): Promise<boolean
       timeoutMs: 20_000,
     });
     const version = /^java\.base@(\d+)/m.exec(modules)?.[1];
-    return Number(version) >= OLDEST && modules.includes(`${NEEDED_MODULE}@`);
+    return Number(version) >= MIN_VERSION && modules.includes(`${NEEDED_MODULE}@`);
   } catch {
     return false;
   }

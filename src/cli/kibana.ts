@@ -11,7 +11,7 @@ const POLL_MS = 1000;
 const STATUS_TIMEOUT_MS = 10_000;
 const IMPORT_TIMEOUT_MS = 60_000;
 /** Maximum number of characters of an unexpected response in an error message. */
-const SHOWN = 500;
+const MAX_SHOWN_CHARACTERS = 500;
 
 /**
  * Levels at which Kibana serves requests. `degraded` means that something is missing, such as access to the internet.
@@ -99,7 +99,9 @@ export class Kibana {
     );
     const response = status === 200 ? importText.safeParse(body).data : undefined;
     if (response === undefined) {
-      throw new Error(`Kibana responded to the import with ${status}: ${body.slice(0, SHOWN)}`);
+      throw new Error(
+        `Kibana responded to the import with ${status}: ${body.slice(0, MAX_SHOWN_CHARACTERS)}`,
+      );
     }
     if (response.success && response.errors.length === 0) return response.successCount;
     throw new Error(`Kibana rejected ${response.errors.map(describe).join('; ') || 'the import'}`);

@@ -37,11 +37,11 @@ export function secretsIn(env: NodeJS.ProcessEnv): string[] {
   return [...new Set(secrets)].filter((secret) => secret !== '');
 }
 
-/** The forms of a key, and the secret in it: an API key of Elasticsearch is `<id>:<secret>` in base64. */
+/** The encodings of a key, and the secret in it: an API key of Elasticsearch is `<id>:<secret>` in base64. */
 function keyForms(key: string): string[] {
   const [, secret = ''] =
     /^[\x20-\x7e]+?:([\x20-\x7e]+)$/.exec(Buffer.from(key, 'base64').toString('latin1')) ?? [];
-  return [...forms(key), secret];
+  return [...encodings(key), secret];
 }
 
 /** The secrets in a URL. Uses regular expressions, because the URL may be malformed. */
@@ -51,8 +51,9 @@ function urlSecrets(text: string): string[] {
   const [, user = '', password = ''] = /^([^:]*):?(.*)$/s.exec(userInfo) ?? [];
   const values = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
   // A user without a password may be a token.
-  const credentials = password === '' ? forms(user) : [...forms(password), basic(user, password), userInfo];
-  return [...credentials, ...forms(query), ...values.flatMap(forms)];
+  const credentials =
+    password === '' ? encodings(user) : [...encodings(password), basic(user, password), userInfo];
+  return [...credentials, ...encodings(query), ...values.flatMap(encodings)];
 }
 
 /** The credentials in an `Authorization: Basic` header. */
@@ -65,7 +66,7 @@ function basic(user: string, password: string): string {
  * The text as written, percent-decoded, and encoded in three ways: by `encodeURIComponent`, by `URLSearchParams`, and
  * by `URL`.
  */
-function forms(text: string): string[] {
+function encodings(text: string): string[] {
   const plain = percentDecoded(text) ?? text;
   const formEncoded = new URLSearchParams({ '': plain }).toString().slice(1);
   const url = new URL('http://host');

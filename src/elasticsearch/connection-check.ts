@@ -74,7 +74,7 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
   }
   if (error instanceof errors.ResponseError) {
     if (error.statusCode === 403) return undefined;
-    if (error.statusCode === 401) return new ConnectionCheckError(describeUnknown(nodes, apiKey));
+    if (error.statusCode === 401) return new ConnectionCheckError(describeRejectedCredentials(nodes, apiKey));
     return wrongServer(`a server that responds with ${error.statusCode}`);
   }
   const silence = describeConnectionError(error);
@@ -87,7 +87,7 @@ function wrongServer(found: string, Type = ConnectionCheckError): ConnectionChec
   );
 }
 
-function describeUnknown(nodes: readonly string[], apiKey: string | undefined): string {
+function describeRejectedCredentials(nodes: readonly string[], apiKey: string | undefined): string {
   if (apiKey !== undefined)
     return 'Elasticsearch does not accept ELASTICSEARCH_API_KEY: make another one with npm run keys';
   return nodes.some((node) => new URL(node).username !== '')

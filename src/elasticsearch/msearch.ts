@@ -78,7 +78,7 @@ export async function runSearches(
 /**
  * Name of the clause that matches names equal to the query. Hits of this clause have rank 0, other hits a higher rank.
  */
-export const EXACT = 'exact';
+export const EXACT_CLAUSE = 'exact';
 
 /** The hits of one search. */
 export interface Hits {
@@ -151,7 +151,7 @@ export function parseResponse(text: string, searches: number, index: string): Hi
       entries: found.map(({ fields }) =>
         typeof fields === 'number' ? (entries[fields] as string) : fields.entry[0],
       ),
-      exact: found.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
+      exact: found.filter((hit) => hit.matched_queries?.includes(EXACT_CLAUSE)).length,
       ...(hits?.total !== undefined && { total: hits.total.value }),
     };
   });

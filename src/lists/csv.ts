@@ -59,14 +59,14 @@ class RecordReader {
   }
 
   /** @returns the records that end within these lines. */
-  read({ texts, invalid, isOpen }: Lines): CsvRecord[] {
+  read({ texts, invalid, isUnterminated }: Lines): CsvRecord[] {
     for (const [i, line] of texts.entries()) {
-      if (!isOpen && !invalid.has(i)) {
+      if (!isUnterminated && !invalid.has(i)) {
         this.#read(line);
         continue;
       }
       this.#closeOpen();
-      this.#refuse(++this.#line, !isOpen ? NOT_UTF8 : hasBareReturns(line) ? BARE_RETURNS : CUT_OFF);
+      this.#refuse(++this.#line, !isUnterminated ? NOT_UTF8 : hasBareReturns(line) ? BARE_RETURNS : CUT_OFF);
     }
     return this.#records.splice(0);
   }

@@ -149,7 +149,7 @@ export class NameTable {
   }
 
   /** The last text of a name. */
-  lastOf(address: number): string | undefined {
+  lastTextOf(address: number): string | undefined {
     const text = this.#read(address + LINK);
     return text === NONE ? undefined : this.#textAt(text, TEXT_HEAD_BYTES);
   }

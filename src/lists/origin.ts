@@ -7,7 +7,7 @@ import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
 import type { Validators } from '../snapshot/snapshot.js';
-import { secondsOf } from '../util/retry-after.js';
+import { retryAfterSeconds } from '../util/retry-after.js';
 import { quote } from '../util/reason-text.js';
 import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 import type { Transfer } from './transfer-limits.js';
@@ -30,7 +30,7 @@ export interface HttpOptions {
 }
 
 /** A document that is being transferred: a dataset, a part of a dataset, or the weights. */
-export interface DatasetOrigin {
+export interface DocumentOrigin {
   /** The consumer must destroy it, which ends the transfer. */
   body: Readable;
   /** `Last-Modified` of an HTTP response; invalid if it is missing or malformed. */
@@ -54,7 +54,7 @@ export interface DatasetOrigin {
  * @param what name of the document, for messages.
  * @throws {DatasetError} if the path does not exist, or is a folder or a pipe. Devices are read.
  */
-export async function openFile(url: string, what = 'the dataset'): Promise<DatasetOrigin> {
+export async function openFile(url: string, what = 'the dataset'): Promise<DocumentOrigin> {
   const path = fileURLToPath(url);
   // Clients of /rebuild see these messages, so the path is only in the cause, for the log.
   const found = await stat(path).catch((cause: unknown) => {
@@ -92,7 +92,7 @@ export async function openHttp(
   url: string,
   transfer: Transfer,
   { known, authorization, headers }: HttpOptions,
-): Promise<DatasetOrigin | undefined> {
+): Promise<DocumentOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
   const { body, address } = await requestWithRedirects(
@@ -130,7 +130,7 @@ function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
   if (statusCode === 200) return;
   const reason = `the dataset's server responded with ${statusCode} instead of 200`;
   if (TEMPORARY_STATUSES.includes(statusCode)) {
-    throw new OriginUnavailableError(reason, secondsOf(headers['retry-after']));
+    throw new OriginUnavailableError(reason, retryAfterSeconds(headers['retry-after']));
   }
   throw new DatasetError(reason);
 }

@@ -178,7 +178,7 @@ export class PackageFile {
         const { name, version } = entry;
         const canonical = this.canonicalOf(name);
         const address = names.add(canonical);
-        const [earlier] = names.lastOf(address)?.split('\n') ?? [];
+        const [earlier] = names.lastTextOf(address)?.split('\n') ?? [];
         if (earlier !== undefined && !replaces(version, earlier)) continue;
         const spelling = name === canonical ? '' : name;
         // A line break can separate the values, because `PackageCheck` rejects values that contain one.
@@ -191,7 +191,7 @@ export class PackageFile {
     }
     let no = 0;
     const toEntry = (address: number): PackageEntry => {
-      const [version = '', spelling, ...others] = (names.lastOf(address) ?? '').split('\n');
+      const [version = '', spelling, ...others] = (names.lastTextOf(address) ?? '').split('\n');
       const name = spelling || names.nameAt(address);
       const entry: PackageEntry = { no: ++no, name, version, url: this.check.urlOf(name) };
       return withOptional(entry, (field, i) => optionalValue(others[i] || undefined, field));

@@ -1,5 +1,5 @@
 import { parseJson } from '../util/parse-json.js';
-import { secondsOf } from '../util/retry-after.js';
+import { retryAfterSeconds } from '../util/retry-after.js';
 import { z } from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
@@ -81,7 +81,8 @@ export class ApiClient {
     if (status === 429 && this.token !== undefined) {
       parts.push('The bypass token is not valid here, or expired: it lasts one hour');
     }
-    if (isTemporary) parts.push(retryIn(secondsOf(headers.get('Retry-After')) ?? DEFAULT_WAIT_SECONDS));
+    if (isTemporary)
+      parts.push(retryIn(retryAfterSeconds(headers.get('Retry-After')) ?? DEFAULT_WAIT_SECONDS));
     return new ApiError(parts.join('. '));
   }
 

@@ -8,7 +8,7 @@ import { shared, type BodyResponse } from '../http/response/response.js';
 const OVERHEAD_BYTES = 1600;
 
 /** Smaller bodies are not compressed: they fit into one packet. */
-const MIN_COMPRESSED_BYTES = 1024;
+const MIN_BYTES_TO_COMPRESS = 1024;
 
 /**
  * Caches responses and their compressed variants, up to a total size in bytes. Concurrent requests for the same
@@ -50,7 +50,7 @@ export class ResponseCache {
    * compressed.
    */
   inEncoding(key: string, response: BodyResponse, encoding: Encoding): BodyResponse | Promise<BodyResponse> {
-    if (response.body.length < MIN_COMPRESSED_BYTES) return response;
+    if (response.body.length < MIN_BYTES_TO_COMPRESS) return response;
     const encodedKey = `${encoding} ${key}`;
     const kept = this.#entries?.get(encodedKey);
     return kept ?? this.#create(encodedKey, () => compress(response, encoding, 5));

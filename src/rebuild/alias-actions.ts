@@ -80,7 +80,7 @@ export function whileServed(alias: string, index: string): Action[] {
  * Removes the loading alias, without which no flip can serve the index. The request fails if the index has no loading
  * alias, for example because it is already served.
  */
-export function neverServe(index: string): Action[] {
+export function preventFlip(index: string): Action[] {
   return [remove(index, loadingAliasOf(index))];
 }
 

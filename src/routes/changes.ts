@@ -8,7 +8,7 @@ import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import type { ChangesSource } from '../snapshot/chains.js';
 import { CHANGES, type Change } from '../snapshot/change-record.js';
-import { COMPARED_FIELDS, comparedPart, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
+import { COMPARED_FIELDS, comparedMembers, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import { filterParams, filterQuery, type NameFilter } from '../search/name-filter.js';
 import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
@@ -31,19 +31,22 @@ const changesParams = z.object({
 });
 
 /** The fields that may differ while the version is the same, in words. */
-const OTHERS = [...COMPARED_FIELDS.filter((field) => !['no', 'name', 'version'].includes(field)), 'no']
+const FIELDS_BESIDES_VERSION = [
+  ...COMPARED_FIELDS.filter((field) => !['no', 'name', 'version'].includes(field)),
+  'no',
+]
   .map((field) => `\`${field}\``)
   .join(' or ');
 
 const changeSchema = component('Change', {
   change: z.enum(CHANGES),
-  ...comparedPart(ENTRY_SCHEMAS),
+  ...comparedMembers(ENTRY_SCHEMAS),
   previous_version: z
     .string()
     .min(1)
     .optional()
     .meta({
-      description: `Of an updated package: its version in \`from\`, the same if only ${OTHERS} differ.`,
+      description: `Of an updated package: its version in \`from\`, the same if only ${FIELDS_BESIDES_VERSION} differ.`,
     }),
 });
 
@@ -128,6 +131,6 @@ function withFilter(text: string, filter: NameFilter | undefined): string {
 
 /** JSON omits the previous version where it is undefined. */
 function toResult({ change, entry, previousVersion }: Change) {
-  const { no, name, version, ...others } = comparedPart(entry);
+  const { no, name, version, ...others } = comparedMembers(entry);
   return { change, no, name, version, previous_version: previousVersion, ...others };
 }

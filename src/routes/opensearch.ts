@@ -34,7 +34,7 @@ export function openSearch(slug: string, publicUrlOf: PublicUrlReader): Handler 
 }
 
 function describe(slug: string, base: string): string {
-  const address = escapeXml(base);
+  const address = escapeForTemplate(base);
   return `<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
   <ShortName>${slug.slice(0, MAX_SHORT_NAME)}</ShortName>
@@ -53,7 +53,7 @@ function describe(slug: string, base: string): string {
 /**
  * Escapes a URL for a URL template in XML. A host may contain `&`. Braces would enclose a parameter of the template.
  */
-function escapeXml(url: string): string {
+function escapeForTemplate(url: string): string {
   return url
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

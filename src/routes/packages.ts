@@ -49,10 +49,10 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
     async search({ wanted, depth }, snapshot, requestId) {
       const found = (await catalog.lookup(snapshot, [wanted], requestId)).get(wanted);
       if (found === undefined) return problemResponse(new Problem('unknown_package'));
-      const isListed = found.name === wanted || IS_DOTS.test(found.name);
+      const isCanonicalPath = found.name === wanted || IS_DOTS.test(found.name);
       // Relative to the requested path, so that it works behind a proxy that adds a path prefix.
       const location = ('../'.repeat(depth) || './') + encodeURIComponent(found.name);
-      return jsonResponse(found, isListed ? {} : { 'Content-Location': location });
+      return jsonResponse(found, isCanonicalPath ? {} : { 'Content-Location': location });
     },
   };
 }

@@ -23,7 +23,7 @@ import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuer
 const SIMILAR_CONCURRENCY = 1;
 
 /** Maximum number of additions of one snapshot that are read at a time. */
-const MAX_CANDIDATES = 1000;
+const FURTHER_PAGE_SIZE = 1000;
 
 /**
  * Maximum number of further reads in one request. The first read of each snapshot does not count. Further reads are
@@ -108,7 +108,7 @@ export class Catalog {
         if (below !== undefined && ++furtherReads > MAX_FURTHER_READS) return [...found.values()];
         // Usually, most added packages still exist, and one small page is enough. Otherwise, larger pages need fewer
         // reads.
-        const size = below === undefined ? limit : MAX_CANDIDATES;
+        const size = below === undefined ? limit : FURTHER_PAGE_SIZE;
         const records = await this.#newestRecords(id, { size, below, filter: only }, requestId);
         if (records === undefined) return [...found.values()];
         const names = records.map(nameOf).filter((name) => !found.has(name));

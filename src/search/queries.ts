@@ -3,7 +3,7 @@ import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { NameFilter } from './name-filter.js';
 import { lengthWithoutSeparators, maxDistance } from './similarity.js';
-import { EXACT, type SearchBody } from '../elasticsearch/msearch.js';
+import { EXACT_CLAUSE, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
   hitsOf,
@@ -44,7 +44,7 @@ export function searchTiers(
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
   const startsWith = namesStartingWith(q);
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
-  const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
+  const equals = { term: { 'name.lowercase': { value: q, _name: EXACT_CLAUSE } } };
   const tier = orderedPage(size, shards);
   const afterPage = (name: Cursor['tier']) => namesAfter(after?.tier === name ? after.name : undefined);
   const first = allOf({ filter: [startsWith] }, afterPage('startsWith'));
@@ -98,7 +98,7 @@ function entriesAfter({ weight, name }: Cursor): Clauses {
 }
 
 function namesEqualTo(q: string): Query {
-  return { range: { 'name.lowercase': { gte: q, lte: q, _name: EXACT } } };
+  return { range: { 'name.lowercase': { gte: q, lte: q, _name: EXACT_CLAUSE } } };
 }
 
 /**
@@ -138,8 +138,8 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
     const distance = maxDistance(name);
     // A fuzzy query builds an automaton for each index. For a long name, this takes 30 ms. The range of lengths makes
     // Elasticsearch skip indices without such a long name.
-    const isLong = { range: { length: { gte: lengthWithoutSeparators(name) - distance } } };
-    return { filter: [isLong, withinDistance(name, distance)], must_not: [{ term: { name } }] };
+    const isLongEnough = { range: { length: { gte: lengthWithoutSeparators(name) - distance } } };
+    return { filter: [isLongEnough, withinDistance(name, distance)], must_not: [{ term: { name } }] };
   }
   const { q, match } = filter;
   return { filter: [{ contains, prefix: namesStartingWith, exact: namesEqualTo }[match](q)] };

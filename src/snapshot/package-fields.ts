@@ -97,7 +97,7 @@ export function columnOf(name: FieldName): string {
 }
 
 /** The compared members of an entry, or of `ENTRY_SCHEMAS`. */
-export function comparedPart<T extends PackageEntry | Schemas>(members: T): Omit<T, VolatileField> {
+export function comparedMembers<T extends PackageEntry | Schemas>(members: T): Omit<T, VolatileField> {
   return recordOf(COMPARED_FIELDS, (name) => members[name]) as Omit<T, VolatileField>;
 }
 

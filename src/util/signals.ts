@@ -4,7 +4,7 @@ import { isatty } from 'node:tty';
  * Time within which a second signal counts as a duplicate, in milliseconds. The terminal sends Ctrl-C to npm and to its
  * child, and npm forwards the signal to the child again.
  */
-const SAME_MS = 500;
+const DUPLICATE_MS = 500;
 
 /**
  * Ignores SIGHUP if none of the standard streams is a terminal. A process started with `nohup` needs this, because Node
@@ -53,13 +53,13 @@ export function firstStopSignal(): Promise<NodeJS.Signals> {
 
 /**
  * Aborts on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. A later signal ends the process at
- * once, unless it comes within `SAME_MS` of the first.
+ * once, unless it comes within `DUPLICATE_MS` of the first.
  */
 export function abortOnStopSignal(): AbortSignal {
   const stopping = new AbortController();
   let stoppedAt: number | undefined;
   const take = () => {
-    if (stoppedAt !== undefined && Date.now() - stoppedAt > SAME_MS) process.exit(130);
+    if (stoppedAt !== undefined && Date.now() - stoppedAt > DUPLICATE_MS) process.exit(130);
     stoppedAt ??= Date.now();
     stopping.abort();
   };

@@ -4,7 +4,7 @@ import { parseUrl, toUrl, type ViewState } from './url-state.js';
 /** Pause in typing that completes the history entry of a query, in milliseconds. */
 const HISTORY_ENTRY_MS = 2000;
 
-let settling: number | undefined;
+let commitTimer: number | undefined;
 let isTyping = false;
 
 function isInUrl(view: ViewState): boolean {
@@ -26,12 +26,12 @@ export function recordTyping(view: ViewState): void {
   else history.pushState(null, '', toUrl(view));
   document.title = titleOf(view);
   isTyping = true;
-  clearTimeout(settling);
-  settling = setTimeout(commitHistoryEntry, HISTORY_ENTRY_MS);
+  clearTimeout(commitTimer);
+  commitTimer = setTimeout(commitHistoryEntry, HISTORY_ENTRY_MS);
 }
 
 /** Completes the history entry of the shown query: later typing begins a new entry. */
 export function commitHistoryEntry(): void {
-  clearTimeout(settling);
+  clearTimeout(commitTimer);
   isTyping = false;
 }

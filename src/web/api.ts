@@ -1,6 +1,6 @@
 import { withDeadline } from '../util/deadline.js';
 import { parseJson } from '../util/parse-json.js';
-import { secondsOf } from '../util/retry-after.js';
+import { retryAfterSeconds } from '../util/retry-after.js';
 
 /** A package in a response. */
 export interface Package {
@@ -115,7 +115,7 @@ function toApiError({ status, headers }: Response, body: unknown): ApiError {
 export function secondsToRetry(headers: Headers): number {
   // Uses the clock of the service, because the user's clock may be wrong.
   const now = Date.parse(headers.get('Date') ?? '') || Date.now();
-  return Math.min(secondsOf(headers.get('Retry-After'), now) ?? 0, MAX_RETRY_SECONDS);
+  return Math.min(retryAfterSeconds(headers.get('Retry-After'), now) ?? 0, MAX_RETRY_SECONDS);
 }
 
 export function isObject(value: unknown): value is Members {

@@ -67,7 +67,7 @@ export class Results {
     if (next === undefined || button === null) return;
     button.addEventListener('click', () => {
       if (button.ariaDisabled !== 'true')
-        runUnlessAborted(this.#showMore(list, results, next, signal, button), signal);
+        ignoreAbort(this.#showMore(list, results, next, signal, button), signal);
     });
   }
 
@@ -121,7 +121,7 @@ export class Results {
 }
 
 /** Ignores the failure of a task that was aborted because another view is shown. */
-export function runUnlessAborted(task: Promise<void>, signal: AbortSignal): void {
+export function ignoreAbort(task: Promise<void>, signal: AbortSignal): void {
   task.catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });

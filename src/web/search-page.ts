@@ -4,7 +4,7 @@ import { Composition } from './composition.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
 import { titleOf } from './render.js';
-import { Results, runUnlessAborted } from './results.js';
+import { Results, ignoreAbort } from './results.js';
 import { INITIAL_LIMIT, parseUrl, trimmed, type Sort, type ViewState } from './url-state.js';
 import { Views } from './views.js';
 import { codePoints } from '../util/unicode.js';
@@ -67,10 +67,10 @@ function show(pauseMs: number): void {
   current = new AbortController();
   const { signal } = current;
   results.markBusy();
-  const asking = setTimeout(() => {
-    runUnlessAborted(views.load(shown, signal), signal);
+  const debounceTimer = setTimeout(() => {
+    ignoreAbort(views.load(shown, signal), signal);
   }, pauseMs);
-  signal.addEventListener('abort', () => clearTimeout(asking));
+  signal.addEventListener('abort', () => clearTimeout(debounceTimer));
 }
 
 input.addEventListener('input', onInput);

@@ -19,7 +19,7 @@ export const secretParams = z.object({
 });
 
 /** Limit of rejected requests per address. */
-const WRONG_SECRETS: RateLimitPolicy = {
+const REJECTED_REQUESTS: RateLimitPolicy = {
   name: 'secrets',
   points: 10,
   windowSeconds: 15 * 60,
@@ -28,10 +28,10 @@ const WRONG_SECRETS: RateLimitPolicy = {
 
 /** Checks the secrets of all endpoints. Rejected requests, except cross-site ones, count towards one limit. */
 export class SecretAuth {
-  readonly #wrongSecrets: FailoverLimiter;
+  readonly #rejections: FailoverLimiter;
 
   constructor(store: RateLimiterDeps) {
-    this.#wrongSecrets = new FailoverLimiter(WRONG_SECRETS, store);
+    this.#rejections = new FailoverLimiter(REJECTED_REQUESTS, store);
   }
 
   /**
@@ -53,7 +53,7 @@ export class SecretAuth {
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') throw new Problem('forbidden');
     const client = ctx.state.address.key;
     // Rejects a client without points before the request is parsed.
-    const exhausted = this.#wrongSecrets.exhausted(client);
+    const exhausted = this.#rejections.exhausted(client);
     if (exhausted !== undefined) this.#assertAllowed(exhausted);
     const checking = Promise.resolve().then(() => {
       const inHeader = bearerToken(ctx.get('Authorization'));
@@ -67,13 +67,13 @@ export class SecretAuth {
     const [checked] = await Promise.allSettled([checking]);
     // A request with a correct secret is also checked, with 0 points. Redis executes the checks of an address one after
     // the other, so concurrent guesses cannot exceed the limit.
-    this.#assertAllowed(await this.#wrongSecrets.take(client, checked.status === 'fulfilled' ? 0 : 1));
+    this.#assertAllowed(await this.#rejections.take(client, checked.status === 'fulfilled' ? 0 : 1));
     if (checked.status === 'rejected') throw checked.reason;
     return checked.value;
   }
 
   #assertAllowed(window: RateLimitState): void {
-    this.#wrongSecrets.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
+    this.#rejections.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
     if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
   }
 }

@@ -14,7 +14,7 @@ const XZ = Buffer.from('fd377a585a00', 'hex');
  * Errors of the xz decoder for undamaged files. The keys are values of `xz_ret` in XZ Embedded. A dictionary may have
  * at most 64 MiB.
  */
-const XZ_FAILURES = new Map([
+const UNSUPPORTED_XZ = new Map([
   ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
   ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
 ]);
@@ -141,7 +141,7 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   } catch (error) {
     if (error instanceof DatasetError) throw error;
     const { message } = error as Error;
-    const known = XZ_FAILURES.get(/code (\d+)$/.exec(message)?.[1] ?? '');
+    const known = UNSUPPORTED_XZ.get(/code (\d+)$/.exec(message)?.[1] ?? '');
     throw new DatasetError(known ?? `the xz is cut off or damaged: ${message}`, { cause: error });
   }
 }

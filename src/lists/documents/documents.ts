@@ -6,7 +6,7 @@ import { quote } from '../../util/reason-text.js';
 import { DatasetError, describeFailure, OriginUnavailableError } from '../dataset-error.js';
 import { firstPlausibleDate, gzipDate } from '../dates.js';
 import type { Validators } from '../../snapshot/snapshot.js';
-import { openFile, openHttp, type DatasetOrigin, type HttpOptions } from '../origin.js';
+import { openFile, openHttp, type DocumentOrigin, type HttpOptions } from '../origin.js';
 import { chunksOf, limitByFreeSpace } from '../temporary-file.js';
 import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
@@ -49,7 +49,7 @@ export class Document {
   statedDate: Date | undefined;
 
   constructor(
-    readonly origin: DatasetOrigin,
+    readonly origin: DocumentOrigin,
     private readonly options: DocumentsOptions,
     private readonly sizes: Sizes,
   ) {}
@@ -201,7 +201,7 @@ export class Documents {
     this.#newest = this.takenAt;
     const { transfer, maxBytes, what } = this.options;
     const isLocal = url.startsWith('file:');
-    let origin: DatasetOrigin | undefined;
+    let origin: DocumentOrigin | undefined;
     try {
       origin = isLocal
         ? await openFile(url, what)

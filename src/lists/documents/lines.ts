@@ -19,7 +19,7 @@ export interface Lines {
   /** Indexes of the lines that are not valid UTF-8. In their texts, U+FFFD replaces the invalid bytes. */
   invalid: ReadonlySet<number>;
   /** True if the document does not end with a line feed, and `texts` has only its last line. */
-  isOpen: boolean;
+  isUnterminated: boolean;
 }
 
 /**
@@ -36,8 +36,8 @@ export async function* readLines(
   /** Chunks of the line that has not ended yet, and their total size. */
   let pieces: Buffer[] = [];
   let bytes = 0;
-  const linesIn = (block: Buffer, isOpen: boolean) => {
-    const lines = { first, texts: block.toString().split('\n'), invalid: invalidIn(block), isOpen };
+  const linesIn = (block: Buffer, isUnterminated: boolean) => {
+    const lines = { first, texts: block.toString().split('\n'), invalid: invalidIn(block), isUnterminated };
     const { texts } = lines;
     if (first === 1 && texts[0]?.startsWith(BYTE_ORDER_MARK) === true) texts[0] = texts[0].slice(1);
     const tooLong = block.length > maxBytes ? byteLines(block).findIndex((one) => one.length > maxBytes) : -1;
@@ -76,7 +76,7 @@ function byteLines(block: Buffer): string[] {
  */
 export async function* readWholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
   for await (const lines of readLines(source)) {
-    if (lines.isOpen) {
+    if (lines.isUnterminated) {
       const reason = hasBareReturns(lines.texts[0] as string)
         ? BARE_RETURNS
         : 'does not end with a line end, so the list may be cut off';

@@ -69,7 +69,7 @@ export const crates: Format = {
         const find = (mark: string) => texts.find((text) => text.startsWith(mark))?.slice(1);
         const [name, version] = [find('n'), find('v')];
         if (name === undefined) return undefined;
-        const num = version === undefined ? undefined : versions.lastOf(versions.find(version));
+        const num = version === undefined ? undefined : versions.lastTextOf(versions.find(version));
         return { at: byId.numberAt(crate), no: byId.nameAt(crate), name, version: num, weight: find('d') };
       });
     } finally {

@@ -58,7 +58,7 @@ export const packagist: Format = {
 
 function packagesOf(names: NameTable): Generator<Item[]> {
   let at = 0;
-  return names.map((name) => ({ at: ++at, name: names.lastOf(name) ?? names.nameAt(name) }));
+  return names.map((name) => ({ at: ++at, name: names.lastTextOf(name) ?? names.nameAt(name) }));
 }
 
 /** Adds a name. Its first spelling is stored as a text, unless it equals the canonical name. */

@@ -69,8 +69,8 @@ export async function rebuildUnderLock(
     const outcome = await attempt(held, context, { ...options, signal });
     // Once the lock is lost, the status may belong to another rebuild.
     const isHeld = await held.isStillHeld().catch(() => false);
-    const isPublished = isHeld && !('stopped' in outcome);
-    if (isPublished) await context.status?.end('failure' in outcome ? outcome.failure : undefined);
+    const mayPublish = isHeld && !('stopped' in outcome);
+    if (mayPublish) await context.status?.end('failure' in outcome ? outcome.failure : undefined);
     return outcome;
   } finally {
     await unpublish?.();

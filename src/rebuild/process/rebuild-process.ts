@@ -164,7 +164,7 @@ function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, lo
 }
 
 /** Options of Node that the rebuild process must not inherit, and the options whose value may be the next argument. */
-const OWN_OPTION = /^--(inspect|env-file)/;
+const NOT_INHERITED = /^--(inspect|env-file)/;
 const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
 
 /**
@@ -174,7 +174,7 @@ const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-fil
  */
 function inheritedOptions(): string[] {
   const options = process.execArgv.filter(
-    (option, i, all) => !OWN_OPTION.test(option) && !OWN_VALUE_FOLLOWS.test(all[i - 1] ?? ''),
+    (option, i, all) => !NOT_INHERITED.test(option) && !OWN_VALUE_FOLLOWS.test(all[i - 1] ?? ''),
   );
   const isSource = import.meta.url.endsWith('.ts');
   return isSource || options.some((option) => /^-(e|p|-eval|-print)\b/.test(option)) ? [] : options;

@@ -196,9 +196,9 @@ export class RebuildService {
       );
     }
     // Once the lock has expired, the status may belong to another rebuild.
-    const isPublished =
+    const mayPublish =
       lockOwner === undefined || (await lock?.isHeldBy(lockOwner).catch(() => false)) === true;
-    if (isPublished) await status?.end(failure?.failure);
+    if (mayPublish) await status?.end(failure?.failure);
     if (failure === undefined) return { index };
     if (index !== undefined) await discardIndex(client, alias, index, log);
     return failure;

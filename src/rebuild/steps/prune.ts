@@ -1,7 +1,7 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
 import type { Logger } from '../../util/log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
-import { applyActions, neverServe, whileServed } from '../alias-actions.js';
+import { applyActions, preventFlip, whileServed } from '../alias-actions.js';
 import type { RetryOptions } from '../retry.js';
 
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
@@ -45,7 +45,7 @@ export async function discardIndex(client: Client, alias: string, index: string,
  * be served. An index that has no loading alias is kept: it may be served, if the response to the flip was lost.
  */
 export async function discard(client: Client, index: string): Promise<void> {
-  if (await applyActions(client, neverServe(index)))
+  if (await applyActions(client, preventFlip(index)))
     await client.indices.delete({ index, ignore_unavailable: true });
 }
 

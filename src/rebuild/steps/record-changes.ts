@@ -9,7 +9,7 @@ import {
   type Snapshot,
   type RecordedChain,
 } from '../../snapshot/snapshot.js';
-import { comparedPart, isVolatile, type PackageEntry } from '../../snapshot/package-fields.js';
+import { comparedMembers, isVolatile, type PackageEntry } from '../../snapshot/package-fields.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';
 import { compare } from './compare.js';
@@ -190,7 +190,7 @@ function indexAction(record: ChangeRecord, takenAt: string): string {
   const { before, after } = record;
   const entry = (after ?? before) as PackageEntry;
   const document = {
-    ...comparedPart(entry),
+    ...comparedMembers(entry),
     length: kibanaFieldsOf(entry.name).length,
     change: kindOf(record),
     ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),

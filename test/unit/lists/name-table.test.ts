@@ -76,7 +76,7 @@ describe('NameTable', () => {
         expect(positions.map((i) => [table.nameAt(i), [...table.textsOf(i)].reverse()])).to.deep.equal([
           ...map,
         ]);
-        expect(positions.map((i) => table.lastOf(i))).to.deep.equal(
+        expect(positions.map((i) => table.lastTextOf(i))).to.deep.equal(
           [...map.values()].map((values) => values.at(-1)),
         );
         expect([...map.keys()].map((name) => table.find(name))).to.deep.equal(positions);
@@ -93,7 +93,7 @@ describe('NameTable', () => {
     for (const [i, one] of [...long, 'short'].entries()) {
       const address = addresses[i] as number;
       expect(table.nameAt(address) === one).to.equal(true);
-      expect(table.lastOf(address) === `${i === 3 ? 3 : i + 4}${one}`).to.equal(true);
+      expect(table.lastTextOf(address) === `${i === 3 ? 3 : i + 4}${one}`).to.equal(true);
     }
   });
 

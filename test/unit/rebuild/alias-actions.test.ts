@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { flipActions, neverServe, swapActions, whileServed } from '../../../src/rebuild/alias-actions.js';
+import { flipActions, preventFlip, swapActions, whileServed } from '../../../src/rebuild/alias-actions.js';
 
 const ALIAS = 'registry-packages';
 const [OLDEST, OLD, NEW] = ['20260101', '20260102', '20260103'].map(
@@ -62,6 +62,6 @@ describe('The preconditions of other requests', () => {
   });
 
   it('fail if an index has been served', () => {
-    expect(neverServe(NEW)).to.deep.equal([remove(NEW, `${NEW}-loading`)]);
+    expect(preventFlip(NEW)).to.deep.equal([remove(NEW, `${NEW}-loading`)]);
   });
 });

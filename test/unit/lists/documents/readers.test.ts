@@ -26,8 +26,8 @@ describe('readLines', () => {
       fc.asyncProperty(fc.array(text.map((one) => one.replaceAll('\n', ''))), size, async (lines, bytes) => {
         const given = lines.map((line) => `${line}\n`).join('');
         const found: { no: number; text: string }[] = [];
-        for await (const { first, texts, invalid, isOpen } of readLines(chunks(given, bytes))) {
-          expect([invalid.size, isOpen]).to.deep.equal([0, false]);
+        for await (const { first, texts, invalid, isUnterminated } of readLines(chunks(given, bytes))) {
+          expect([invalid.size, isUnterminated]).to.deep.equal([0, false]);
           found.push(...texts.map((text, i) => ({ no: first + i, text })));
         }
         const expected = lines.map((line, i) => ({
