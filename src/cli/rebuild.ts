@@ -46,8 +46,8 @@ function parseArguments() {
 }
 
 /**
- * Checks that all variables of the served snapshot are set, because a terminal may lack variables of the server. An
- * empty variable counts as set. If `DATASET_FORMAT` is set to another format, no other variable is required.
+ * Checks that the variables that differ from the served snapshot are set, because a terminal may lack variables of the
+ * server. An empty variable counts as set. If `DATASET_FORMAT` is set to another format, no other variable is required.
  * @throws {ConfigError} with the names of variables that the served snapshot was built with and that are not set.
  */
 function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {

@@ -9,8 +9,8 @@ export interface JsonPaths extends Partial<Record<OptionalField, readonly string
   name?: readonly string[] | undefined;
   version?: readonly string[] | undefined;
   /**
-   * Path of the next page's address in a document. If `parameter` is set, it is the path of a token, which is sent as
-   * this query parameter.
+   * Path of the next page's address in a document. If `parameter` is set, `path` leads to a token instead, which is
+   * sent as this query parameter.
    */
   next?: { path: readonly string[]; parameter?: string | undefined } | undefined;
 }

@@ -41,8 +41,8 @@ export async function expirationOfKey(
 /**
  * Lists the valid keys with these names. Retries while Elasticsearch responds with 502, 503 or 504. After its first
  * start, Elasticsearch responds with 503 until its security index is ready.
- * @throws {Error} with a message of one line if Elasticsearch still responds so after `timeoutMs`. Other errors of the
- * client are thrown at once.
+ * @throws {Error} with a message of one line if Elasticsearch still responds with one of these statuses after
+ * `timeoutMs`. Other errors of the client are thrown at once.
  */
 export async function validKeys(
   client: Client,

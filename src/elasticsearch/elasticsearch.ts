@@ -20,8 +20,9 @@ export interface ElasticsearchAccess {
 }
 
 /**
- * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes. All attempts
- * together take at most two seconds. With three nodes, a read succeeds even if two of the nodes hang.
+ * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes. With several
+ * nodes, all attempts together take at most two seconds. With one node, the client waits one to two seconds before it
+ * retries. With three nodes, a read succeeds even if two of the nodes hang.
  */
 const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
 

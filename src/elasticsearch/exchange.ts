@@ -7,14 +7,14 @@ import {
 } from './elasticsearch-errors.js';
 
 /**
- * If a timer fires later than this after its time, in milliseconds, it is extended once by this time. This process was
+ * Maximum delay of a timer, in milliseconds. A timer that fires later is extended once by this value: this process was
  * suspended or busy, and the response may have arrived in time.
  */
 const LATE_TIMER_MS = 50;
 
 /**
  * Sends a request, and reads the body of the response as text. Takes a sixth of the time of undici's `request`, because
- * it creates no streams and promises for them.
+ * it creates no streams, and no promises for streams.
  * @param extend is called after `timeoutMs`. It returns how many more milliseconds to wait, or 0.
  * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in time, or if the node cannot look
  * up the API key.

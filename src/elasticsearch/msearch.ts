@@ -106,7 +106,10 @@ interface SearchResponse {
   hits?: { hits?: Hit[]; total?: { value: number } };
 }
 
-/** A hit. `fields` has its entry or, after `cutOutEntries`, is the position of its entry in `entries`. */
+/**
+ * A hit. `fields` is the position of the entry in `entries`, or has the entry itself if `cutOutEntries` has not
+ * replaced it.
+ */
 interface Hit {
   fields: number | { entry: [base64: string] };
   matched_queries?: string[];
@@ -158,8 +161,8 @@ export function parseResponse(text: string, searches: number, index: string): Hi
 }
 
 /**
- * Replaces each entry in the text with its position in `entries`. Parsing the rest as JSON takes a third of the time.
- * Parsing the whole text took half of the service's time for an uncached search. Base64 needs no escapes in JSON, so
+ * Replaces each entry in the text with its position in `entries`. Parsing the whole text as JSON took half of the
+ * service's time for an uncached search. Parsing the rest takes a third as long. Base64 needs no escapes in JSON, so
  * each text that is cut out is an entry.
  */
 function cutOutEntries(text: string): { entries: string[]; rest: string } {

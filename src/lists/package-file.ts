@@ -55,9 +55,10 @@ export async function createNameHash(): Promise<(name: string) => number> {
 }
 
 /**
- * The packages of a list in a temporary file. Each line is a JSON array with up to `BATCH` packages. Each package was
- * checked on its own and numbered. The file disappears when it is closed. Each package also takes 16 bytes outside the
- * heap: 8 for its number, and 8 for a hash of its name. The hashes are kept until the names have been checked.
+ * The packages of a list in a temporary file. Each line is a JSON array: the document, the places, and an array of up
+ * to `BATCH` packages. Each package was checked on its own and numbered. The file disappears when it is closed. Each
+ * package also takes 16 bytes outside the heap: 8 for its number, and 8 for a hash of its name. The hashes are kept
+ * until the names have been checked.
  */
 export class PackageFile {
   readonly nameHashes = new NumberList();

@@ -44,8 +44,8 @@ type Checked = z.output<typeof checkedSchema>;
 /**
  * Checks names, one request after the other. Versions and other additions to a name are removed, unless a package has
  * the whole text as its name.
- * @param compareExisting whether to search also for look-alikes that are used far more than an existing package. The
- * least used packages are searched for first. Packages without a weight are skipped.
+ * @param compareExisting whether to search also for look-alikes that are used far more than an existing package.
+ * Existing packages with the lowest weights are compared first. Packages without a weight are skipped.
  * @returns one result for each name, in the order of `names`.
  */
 export async function checkPackages(

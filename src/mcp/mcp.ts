@@ -13,8 +13,8 @@ const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
 class UsageError extends Error {}
 
 /**
- * A token consists of printable ASCII characters. Many other characters are invalid in a header, and the error of
- * `fetch` would quote the token.
+ * A token consists of printable ASCII characters other than the space. Many other characters are invalid in a header,
+ * and the error of `fetch` would quote the token.
  */
 const TOKEN = /^[\x21-\x7e]+$/;
 

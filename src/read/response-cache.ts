@@ -16,8 +16,8 @@ const MIN_BYTES_TO_COMPRESS = 1024;
  */
 export class ResponseCache {
   /**
-   * Responses so far by origin: cached, shared with an equal request in flight, created, or 304. The caller counts `hit` and
-   * `not_modified`.
+   * Number of responses by outcome: cached, shared with an equal request in flight, created, or 304. The caller counts
+   * `hit` and `not_modified`.
    */
   readonly counts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
   readonly #entries: LRUCache<string, BodyResponse> | undefined;

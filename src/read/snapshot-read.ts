@@ -52,19 +52,19 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
         const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
         if (matches(condition, tag)) {
           cache.counts.not_modified++;
-          return { status: 304, headers: validators(source, tag) };
+          return { status: 304, headers: commonHeaders(source, tag) };
         }
       }
       const search = async () => {
         const { status, headers, body } = await read.search(query, source, state.requestId);
         // A problem (RFC 9457) has a different tag. A client that sends this tag gets no 304.
         const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
-        return { status, headers: { ...headers, ...validators(source, tag) }, body };
+        return { status, headers: { ...headers, ...commonHeaders(source, tag) }, body };
       };
       const inForm = (response: BodyResponse) => {
         // `If-None-Match: *` matches any 200 response.
         if (condition === '*' && response.status === 200)
-          return { status: 304, headers: validators(source, etagOf(source, request)) };
+          return { status: 304, headers: commonHeaders(source, etagOf(source, request)) };
         const encoding = encodingFor(req.headers['accept-encoding']);
         return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
       };
@@ -86,7 +86,7 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
 }
 
 /** The headers that a response and its 304 have in common. */
-export function validators({ id }: Snapshot, tag: string) {
+export function commonHeaders({ id }: Snapshot, tag: string) {
   return {
     ETag: tag,
     'X-Snapshot': id,

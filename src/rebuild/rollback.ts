@@ -6,7 +6,7 @@ import { previousAliasOf } from '../snapshot/index-names.js';
 import { LockLostError } from './process/lock.js';
 import type { RetryOptions } from './retry.js';
 
-/** Time without a response of Elasticsearch after which a rollback fails, in milliseconds. */
+/** A rollback fails if Elasticsearch is unavailable for this time, in milliseconds. */
 const STALL_MS = 60_000;
 
 /**

@@ -79,7 +79,7 @@ export const changesOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/** `GET /changes?since=&limit=&q=&match=&like=`: net changes from a snapshot to the current one. */
+/** `GET /changes?since=&limit=&q=&match=&like=`: net changes between two snapshots. */
 export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSource> {
   const parse = memoizedParser(changesParams);
   return {

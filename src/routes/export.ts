@@ -6,7 +6,7 @@ import { etagOf, matches } from '../http/response/etag.js';
 import type { Operation } from '../http/openapi/document.js';
 import { memoizedParser } from '../http/request/query-params.js';
 import type { Handler } from '../http/request/request-context.js';
-import { validators } from '../read/snapshot-read.js';
+import { commonHeaders } from '../read/snapshot-read.js';
 import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/dataset-csv.js';
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
@@ -54,7 +54,7 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
   return async ({ req, querystring, state }) => {
     const { format = 'csv', snapshot: id } = parse(querystring);
     const respondFrom = async (snapshot: Snapshot) => {
-      const headers = validators(snapshot, etagOf(snapshot, `export ${format}`));
+      const headers = commonHeaders(snapshot, etagOf(snapshot, `export ${format}`));
       if (matches(req.headers['if-none-match'], headers.ETag)) return { status: 304, headers };
       const { meta } = snapshot;
       const columns = { isNumbered: meta.has_package_no, optional: optionalFields(meta) };

@@ -45,7 +45,7 @@ export interface TieredQuery {
  * Searches one index. For a first page, all tiers that `match` needs are requested together, with one exception. The
  * last tier (names that contain the query elsewhere) is left out if names that start with the query are likely to fill
  * the page and matches are not counted. A later page begins with the tier of its cursor. If the last tier was not
- * requested and the other tiers do not fill the page, a second request searches the last tier.
+ * requested and the other tiers return at most `limit` hits, a second request searches the last tier.
  * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
  */
 export async function searchTierByTier(

@@ -29,8 +29,8 @@ export interface ChangesSource extends Snapshot {
 }
 
 /**
- * The chains of snapshots. If an index of changes was deleted or closed, its chain begins at the snapshot of these
- * changes.
+ * The chains of snapshots. If the index with the changes of a snapshot was deleted or closed, chains begin at this
+ * snapshot.
  */
 export class Chains {
   /**
@@ -42,8 +42,8 @@ export class Chains {
   constructor(private readonly snapshots: SnapshotWatcher) {}
 
   /**
-   * The snapshot with an id, or the current one, with its chain from the snapshot `since`. If `since` is unknown, the
-   * aliases are read once more, because this replica may have missed a flip.
+   * The snapshot with an id, or the current one, with its chain from the snapshot `since`. If `since` is not in the
+   * chain, the aliases are read once more, because this replica may have missed a flip.
    * @param isFiltered whether the changes are to be filtered by name.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
@@ -67,7 +67,7 @@ export class Chains {
 
   /**
    * The ids of a snapshot and its ancestors, newest first, up to the first id whose changes are missing.
-   * @param isFiltered whether to return only ids from which all changes can be filtered by name.
+   * @param isFiltered whether to return only ids that a request with a name filter can use as `since`.
    * @throws {NoChainError}
    */
   idsOf({ id, meta }: Snapshot, isFiltered = false): string[] {

@@ -22,7 +22,7 @@ export interface Change {
   change: ChangeKind;
   /** The entry. For a removed package, its last entry. */
   entry: PackageEntry;
-  /** For updated packages, the version in the previous snapshot, even if the version has not changed. */
+  /** For updated packages, the version in the earlier snapshot, even if the version has not changed. */
   previousVersion?: string;
 }
 

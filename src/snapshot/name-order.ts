@@ -83,7 +83,7 @@ export function namesUpTo(name: string | undefined): Clauses {
 }
 
 /**
- * Names in `range` with the same `name.lowercase` as `name`. Only a few names may match, because `must_not` visits
+ * Names in `range` with the same `name.lowercase` as `name`. It must match only a few names, because `must_not` visits
  * every name that it excludes.
  */
 function sameLowerCase(name: string, range: Query): Query {

@@ -28,7 +28,7 @@ interface Field {
 
 /**
  * The definitions of a package's fields. A snapshot has an optional field if at least one package of its list has a
- * value. Empty text does not count as a value.
+ * value. In a field with `maxBytes`, an empty value does not count.
  */
 export const FIELDS = {
   /** In a list without numbers, the position of the package. Comparisons of snapshots ignore positions. */

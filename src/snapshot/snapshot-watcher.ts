@@ -46,7 +46,7 @@ export class NotInitializedError extends Error {
 export type GoneReason =
   'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_filterable' | 'not_in_chain';
 
-/** The snapshot cannot be read, or the changes since it are not available. */
+/** The snapshot, or the changes since this snapshot, cannot be read. */
 export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
 

@@ -84,7 +84,10 @@ const snapshotMeta = z.object({
    * none.
    */
   packages_digest: z.string().optional(),
-  /** SHA-256 of the downloaded dataset. Replicas of earlier releases read it if they refresh during an upgrade. */
+  /**
+   * SHA-256 of the downloaded document; for several documents, equal to `packages_digest`. Replicas of earlier releases
+   * read it if they refresh during an upgrade.
+   */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
   /** SHA-256 of the downloaded document of weights. */

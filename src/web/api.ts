@@ -33,7 +33,7 @@ export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Head
 /** The rate limit is near if less than this share of it remains (0 to 1). */
 const FEW_POINTS = 0.25;
 
-/** The remaining share of the client's rate limit (0 to 1), from the last response that had the headers. */
+/** The remaining share of the client's rate limit (0 to 1), from the last response with `RateLimit` headers. */
 let points = 1;
 
 /** Whether little of the client's rate limit is left. */
@@ -93,8 +93,8 @@ export async function fetchJson<T>(
 }
 
 /**
- * The error that a failed response describes. The response is a problem (RFC 9457), or another response, such as a
- * proxy's.
+ * The error that a failed response describes. If the response is not a problem (RFC 9457), such as a proxy's response,
+ * the error names its status.
  */
 function toApiError({ status, headers }: Response, body: unknown): ApiError {
   const isProblem = headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;

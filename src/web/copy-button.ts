@@ -4,8 +4,8 @@ import { element, speak } from './dom.js';
 const DONE_MS = 2000;
 
 /**
- * A button that copies a name. Empty in an insecure context, such as a page over HTTP, where browsers have no
- * clipboard.
+ * A button that copies a name. Empty in an insecure context, such as a page over HTTP from another host, where browsers
+ * have no clipboard.
  */
 export function copyButton(name: string): HTMLElement[] {
   if (!isSecureContext) return [];

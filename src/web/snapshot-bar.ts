@@ -106,7 +106,7 @@ export class SnapshotBar {
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
     this.#stats = {
       id: headers.get('X-Snapshot'),
-      // The number of packages. The name of its member depends on the registry.
+      // The only member with a count is the number of packages. Its name depends on the registry.
       total: Object.values(body).find(isCount) ?? 0,
       source: body.source,
       nameRule: NAME_RULES.find((rule) => rule === body['name_rule']) ?? 'exact',

@@ -6,11 +6,11 @@ import type { RateLimitPolicy, RateLimitState } from './windows.js';
 export const REDIS_TIMEOUT_MS = 50;
 
 /**
- * For each key, executes up to `count` checks of `points` points each. A check passes, and its points are added, if
- * they fit into the limit. A check of 0 points passes if the client has points left. A counter that is missing or not a
- * number begins a new window at 0. A counter without a time to live keeps its points and gets a whole window. Returns
- * for each key the number of checks that passed, the points used before these checks, and the milliseconds until the
- * window ends.
+ * For each key, executes `count` checks of `points` points each. A check passes, and its points are added, if they fit
+ * into the limit. A check of 0 points passes if the client has points left. A counter that is missing or not a number
+ * begins a new window at 0. A counter without a time to live keeps its points and gets a whole window. Returns for each
+ * key the number of checks that passed, the points used before these checks, and the milliseconds until the window
+ * ends.
  */
 const TAKE_POINTS = `
 local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -7,7 +7,10 @@ import proxyAddr from 'proxy-addr';
 /** An address with a port or in brackets, as some gateways write it: `192.0.2.1:1234`, `[2001:db8::1]:443`. */
 const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
 
-/** Prefix length of the usual network of one IPv6 subscriber (RFC 6177). A limit applies to the whole network. */
+/**
+ * Prefix length of an IPv6 subnet (RFC 4291). A client can use every address of its subnet, so a limit applies to the
+ * whole subnet.
+ */
 const IPV6_SUBSCRIBER_BITS = 64;
 
 /** Used if the address is unknown, because the connection is closed. */

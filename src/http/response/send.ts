@@ -6,8 +6,8 @@ import { fieldsOf, type HttpResponse } from './response.js';
 /**
  * Sends a response with its own headers, the headers collected in the request's state, and the browser policy. A batch
  * of responses is sent when the batch is full, or at the end of this iteration of the event loop. Batches take less
- * processor time, and speed up the slowest responses under load. Headers are written at once. Koa sets them one by one,
- * which takes half of Koa's time for a cached response.
+ * processor time, and speed up the slowest responses under load. All headers of a response are written in one call. Koa
+ * sets them one by one, which takes half of Koa's time for a cached response.
  */
 export function send(ctx: Context, response: HttpResponse): void {
   ctx.respond = false;

@@ -11,7 +11,10 @@ import { chunksOf, limitByFreeSpace } from '../temporary-file.js';
 import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
 
-/** Maximum number of requests for a document. With the pauses between, a server has 7 s to restart. */
+/**
+ * Maximum number of attempts to open a document, and of attempts to read it. With the pauses between them, a server has
+ * 7 s to restart.
+ */
 const ATTEMPTS = 4;
 /** Pause before the second attempt, in milliseconds. Each later pause is twice as long. */
 const PAUSE_MS = 1000;
@@ -116,14 +119,14 @@ export class Documents {
     return dates.length === 0 ? undefined : new Date(Math.max(...dates.map((date) => date.getTime())));
   }
 
-  /** SHA-256 of the only document; undefined if there were several. */
+  /** SHA-256 of the only document; undefined if several documents were opened, or the document was opened again. */
   get digest(): string | undefined {
     return this.#opened === 1 ? this.#document?.digest : undefined;
   }
 
   /**
-   * Validators of the only document; undefined if the origin sent none. Also undefined after several documents, because
-   * any of them may change.
+   * Validators of the only document; undefined if the origin sent none. Also undefined if several documents were
+   * opened, because any of them may change, or if the document was opened again.
    */
   get validators(): Validators | undefined {
     return this.#opened === 1 ? this.#document?.origin.validators : undefined;
@@ -161,8 +164,8 @@ export class Documents {
   /**
    * Resolves an address in a document. An address with the configured origin and no user gets the configured user and
    * password.
-   * @throws {DatasetError} if the address is not of the configured origin or the document's, or, for a local file,
-   * leads out of the document's folder.
+   * @throws {DatasetError} if the address has neither the configured origin nor the origin of the document. For a local
+   * file, if the address leads out of the document's folder.
    */
   resolve(reference: string, { origin: { address: base } }: Document): string {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);

@@ -26,9 +26,9 @@ const FILE =
 
 /**
  * The database dump of crates.io, `db-dump.tar.gz`: a tar with one CSV for each table, written by PostgreSQL's `COPY`.
- * Its `import.sql` and README list the columns. Files and columns have any order, and columns are added from time to
- * time. `default_versions` has the id of a crate's version, and `versions` has the version number. `versions` is large,
- * so it is read in a second pass over the stored dump, when the needed ids are known.
+ * Its `import.sql` and README list the columns. Files and columns may be in any order, and columns are added from time
+ * to time. `default_versions` has the id of each crate's default version, and `versions` has the number of this
+ * version. `versions` is large, so it is read in a second pass over the stored dump, when the needed ids are known.
  */
 export const crates: Format = {
   nameRule: 'crates',

@@ -6,7 +6,7 @@ import type { Documents } from '../documents/documents.js';
 /** A place in a document: the number of a line or item, or a key. */
 export type Place = number | string;
 
-/** A package of a list. Values may have any type. A missing or empty value gets the same default as in a CSV. */
+/** A package of a list. Values may have any type. Missing and empty values have the same defaults in all formats. */
 export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   at: Place;
   name: unknown;
@@ -35,7 +35,7 @@ export interface Format {
   place: (at: Place) => string;
   /**
    * Reads a list while it is transferred.
-   * @returns its items in batches, in the order of the list. Items are checked later.
+   * @returns its items in batches. Packages without `no` are in the order of the list. Items are checked later.
    * @throws {DatasetError} if the list is not complete or not in this format. The caller adds the name of the document.
    */
   read: (documents: Documents, options: ReadOptions) => AsyncIterable<readonly Item[]>;

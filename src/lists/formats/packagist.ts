@@ -14,7 +14,7 @@ const PARTIAL = ['packages', 'providers'];
 const INCLUDES = ['includes', 'provider-includes'];
 /** Maximum number of invalid names that are held. */
 const MAX_BAD = 1_000_000;
-/** Members of a repository from which clients request packages by name. Such a repository may have no list of names. */
+/** A repository with one of these members may have no list of names, because clients request its packages by name. */
 const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url', 'providers-url'];
 
 /** The content of a document of a repository. */

@@ -6,8 +6,8 @@ import { truncateReason } from '../../util/reason-text.js';
 import { redactAddresses } from '../../lists/redact-addresses.js';
 import { isSilent } from '../retry.js';
 
-/** Maximum number of nested causes that are shown. */
-const MAX_CAUSES = 5;
+/** Maximum number of messages that are shown: of the error and its nested causes. */
+const MAX_MESSAGES = 5;
 
 /** Kinds of failures. A metric has them as values of its label `reason`. */
 export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
@@ -43,7 +43,7 @@ export function publicReason(error: Error): string {
 function describe(error: Error): string {
   const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) return refusal;
-  // Not redacted: the only URLs that this message can quote are the public URLs of packages.
+  // Not redacted: the only addresses in this message are quoted from the dataset, or are the origin of its server.
   if (error instanceof DatasetError) return error.message;
   if (error instanceof errors.ResponseError) return describeResponse(error);
   return isSilent(error) ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);
@@ -52,7 +52,7 @@ function describe(error: Error): string {
 /** The messages of Elasticsearch or a library that `publicReason` omits, in one line. */
 export function detailsOf(error: Error): string {
   const messages: string[] = [];
-  for (let at: unknown = error; at instanceof Error && messages.length < MAX_CAUSES; at = at.cause) {
+  for (let at: unknown = error; at instanceof Error && messages.length < MAX_MESSAGES; at = at.cause) {
     messages.push(at instanceof errors.ResponseError ? (errorIn(at).reason ?? at.message) : messageOf(at));
   }
   const shown = publicReason(error);

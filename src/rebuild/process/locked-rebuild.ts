@@ -37,7 +37,8 @@ export async function acquireAndRebuild(
   else options.signal.addEventListener('abort', limitCleanup);
   const held = context.lock === undefined ? UNSHARED_LOCK : await context.lock.acquire();
   if (held === undefined) return undefined;
-  // Not before the lock is acquired, because until then a client may be waiting for the response to `/rebuild`.
+  // The priority is lowered only now: while the lock is being acquired, a client may be waiting for the response to
+  // `/rebuild`.
   yieldToServers();
   onHeld(held.owner);
   return rebuildUnderLock(held, context, options);
@@ -45,7 +46,7 @@ export async function acquireAndRebuild(
 
 /** Lowers the priority of this process, for the processor and the out-of-memory killer. */
 function yieldToServers(): void {
-  // Added to the inherited niceness, because a niceness below it would require a privilege.
+  // `NICENESS` is relative: a niceness below the inherited one would require a privilege.
   setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
   try {
     writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));

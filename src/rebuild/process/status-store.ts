@@ -31,9 +31,9 @@ const success = z.object({ at: z.iso.datetime() });
 type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset' | `refresh-${number}`;
 
 /**
- * Shares three things among all replicas through Redis: the progress of the running rebuild, the last success and
- * failure, and the validators of the dataset. Errors of Redis are logged, not thrown: a rebuild must not fail because
- * its status cannot be shared.
+ * Shares among all replicas, through Redis: the progress of the running rebuild, the last success and failure, the
+ * digests and validators of the dataset, and claims of refreshes. Errors of Redis are logged, not thrown: a rebuild
+ * must not fail because its status cannot be shared.
  */
 export class StatusStore {
   constructor(

@@ -110,7 +110,10 @@ class Block {
   }
 }
 
-/** The first volatile member in the JSON of an entry. It cannot match within a value, where quotes are escaped. */
+/**
+ * Matches the start of the first volatile member in the JSON of an entry. Values contain no match, because their quotes
+ * are escaped.
+ */
 const VOLATILE = new RegExp(`,"(?:${OPTIONAL_FIELDS.filter(isVolatile).join('|')})":`);
 
 /** The JSON of the compared members of an entry. The entry is not parsed. */

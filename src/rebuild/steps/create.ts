@@ -32,7 +32,7 @@ interface Names {
 /**
  * Creates an index from the files in `mappings/` and the fields of packages. During the load, the index has no replicas
  * and is not refreshed. Warns if an index template adds a lifecycle policy, which may delete the index while it is
- * served. The request does not override this setting, because some builds of Elasticsearch do not know it.
+ * served. The request does not override the policy, because some builds of Elasticsearch do not know this setting.
  * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
  * fields, which may hide fields of the mapping.
  */

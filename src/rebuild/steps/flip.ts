@@ -45,8 +45,8 @@ export async function moveAlias(
     try {
       await client.indices.updateAliases({ actions });
     } catch (error) {
-      // The alias may have moved, although the response was lost or a retry failed. Only the master node executes
-      // `_aliases` requests. Other nodes may have an outdated state.
+      // The alias may have moved, although the response was lost or a retry failed. An `_aliases` request checks this
+      // on the master node, because other nodes may have an outdated state.
       if (!(await applyActions(client, whileServed(alias, to)))) throw error;
     }
   };

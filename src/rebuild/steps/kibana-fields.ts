@@ -5,7 +5,7 @@ const NO_SCOPE = '(none)';
 const LEAD_SURROGATE = /[\ud800-\udbff]/g;
 
 /**
- * Fields for statistics in Kibana. The service does not search them.
+ * Fields for statistics in Kibana. The service searches only `length`, in indices of changes.
  * @param name not empty, and well-formed Unicode.
  */
 export function kibanaFieldsOf(name: string) {

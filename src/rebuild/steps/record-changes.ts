@@ -85,7 +85,7 @@ export async function recordChanges(
       await sealIndex(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      // The number of latest change indices that have the fields for filters, up to the first one without them.
+      // Number of snapshots, counted from the new one backwards, whose changes have the fields for filters.
       const filterable = Math.min((served.meta.lineage?.filterable ?? 0) + 1, ancestors.length);
       await recordChain(client, created, { ancestors, filterable, ...counts }, step);
       return changes;

@@ -17,8 +17,8 @@ const SAMPLES = 10;
 const OPAQUE_ID = 'verify';
 
 /**
- * Checks that replicas can read the `_meta` of the new index, that the count is correct, and that sample packages are
- * found by ordinal and by name. A new index may be slow at first, so searches that time out are retried.
+ * Checks that this version can read the `_meta` of the new index, that the count is correct, and that sample packages
+ * are found by ordinal and by name. A new index may be slow at first, so searches that time out are retried.
  * @throws {Error} naming what is missing.
  */
 export async function verify(
