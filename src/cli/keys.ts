@@ -13,8 +13,9 @@ import { builderRole, readerRole } from './roles.js';
 
 /**
  * `npm run --silent keys -- --expiration 90d > keys.env`: creates the two API keys of a registry, with the least
- * privileges that the service needs, and prints them as lines of an env file. Older keys stay valid until this command
- * runs with `--revoke-others` and with the new keys in the environment. Exit codes: 0 done, 1 failed, 2 misused.
+ * privileges that the service needs, and prints them as lines of an env file. Older keys stay valid until they expire,
+ * or until this command runs with `--revoke-others` and with the new keys in the environment. Exit codes: 0 done, 1
+ * failed, 2 misused.
  */
 
 const USAGE = 'usage: npm run --silent keys -- [--expiration 90d | --revoke-others]';

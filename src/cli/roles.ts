@@ -2,9 +2,9 @@ import type { estypes } from '@elastic/elasticsearch';
 import { aliasOf, allIndicesOf, loadingAliasesOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
- * The privileges of the two keys of a registry. The keys have no privileges on the cluster or on other indices. A
- * privilege on an alias does not apply to requests that name the index instead, so each role lists aliases and indices.
- * The patterns match complete names of indices, because indices of another registry may have the same prefix.
+ * The privileges of one of the two keys of a registry. The keys have no privileges on the cluster or on other indices.
+ * A privilege on an alias does not apply to requests that name the index instead, so each role lists aliases and
+ * indices. The patterns match complete names of indices, because indices of another registry may have the same prefix.
  */
 type Role = estypes.SecurityRoleDescriptor;
 

@@ -177,8 +177,8 @@ export class SearchPool {
 
   /**
    * The untried node with the fewest searches in flight. An avoided node is chosen only if all untried nodes are
-   * avoided. On a node that has just started, a search takes a hundred times as long, so that node gets few searches at
-   * a time.
+   * avoided. On a node that has just started, a search takes a hundred times as long. Such a node therefore gets few
+   * searches at a time.
    */
   #next(tried: readonly Node[]): Node {
     this.#first = (this.#first + 1) % this.#nodes.length;

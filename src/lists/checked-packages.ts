@@ -25,10 +25,11 @@ interface CheckOptions {
 }
 
 /**
- * Added to `badRows.max`, the maximum number of repeated name hashes, and of repeated package numbers, that are
- * collected. The smallest values are collected. If more are repeated, the error may not name the first duplicate.
+ * `badRows.max` plus this number is the maximum number of repeated name hashes that are collected. The same maximum
+ * applies to repeated package numbers. The smallest values are collected. If more are repeated, the error may not name
+ * the first duplicate.
  */
-const MAX_REPEATED = 100_000;
+const EXTRA_REPEATED = 100_000;
 
 /**
  * Checks packages against each other, and joins their weights.
@@ -76,7 +77,7 @@ async function findDuplicates(
   signal: AbortSignal,
 ): Promise<Map<number, number>> {
   const duplicates = new Map<number, number>();
-  const max = badRows.max + MAX_REPEATED;
+  const max = badRows.max + EXTRA_REPEATED;
   const nameHashes = packages.nameHashes.repeated(max);
   // Frees memory for later steps: 32 MB with 4,000,000 names.
   packages.nameHashes.clear();

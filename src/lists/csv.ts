@@ -18,7 +18,7 @@ const FIELD = '(?:"[^"]*(?:""[^"]*)*"|[^",\\r]*)';
  * only one way.
  */
 const COMPLETE = new RegExp(`^${FIELD}(?:,${FIELD})*\\r?$`);
-/** The beginning of a record that ends within a quoted field. */
+/** The beginning of a record whose last quoted field is not closed yet. */
 const OPEN = new RegExp(`^(?:${FIELD},)*"[^"]*(?:""[^"]*)*$`);
 
 /** A line before the header that says how fields are separated, such as `sep=,`. */

@@ -38,7 +38,7 @@ export function describeFailure(error: Error): string {
 }
 
 /** Maximum length of `SkippedRows.first`. */
-const DESCRIBED = 10;
+const MAX_DESCRIBED = 10;
 
 /** The invalid rows of a dataset that were skipped. */
 export interface SkippedRows {
@@ -76,7 +76,7 @@ export class BadRows {
       throw new DatasetError(`${place}: ${reason}${allowed}`);
     }
     this.#places.add(place);
-    if (this.#first.length < DESCRIBED) this.#first.push(`${place}: ${reason}`);
+    if (this.#first.length < MAX_DESCRIBED) this.#first.push(`${place}: ${reason}`);
     this.log.warn({ place, reason }, 'an invalid row of the dataset was skipped');
   }
 }

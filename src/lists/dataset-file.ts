@@ -45,7 +45,8 @@ export async function readList(
   { onBytes, onDownloaded }: Listener = {},
 ) {
   const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
-  // The result is undefined only for an unchanged dataset. Without the option `known`, no dataset is unchanged.
+  // The result is undefined only if the origin reports that the dataset is unchanged. Without the option `known`, the
+  // origin is not asked.
   const { packages: file, takenAt } = (await downloadDataset(config, signal, {
     badRows,
     onBytes,

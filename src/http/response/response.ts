@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Names and values of headers. Each header must have the same spelling in the whole program, because records are
- * merged.
+ * Names and values of headers. Each header must have the same spelling in the whole program, because objects with
+ * headers are merged by name.
  */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 

@@ -20,7 +20,6 @@ export function send(ctx: Context, response: HttpResponse): void {
 /** A larger batch would delay responses without lowering their cost. */
 const MAX_BATCH = 8;
 
-/** Responses that are sent at the end of this iteration of the event loop, or when the batch is full. */
 let batch: { ctx: Context; response: HttpResponse }[] = [];
 
 function writeBatch(): void {

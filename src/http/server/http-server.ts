@@ -43,7 +43,7 @@ export class HttpServer {
   readonly #server: Server;
   #pipelined = 0;
 
-  /** @param maxConnections maximum number of open connections; more are closed at once. */
+  /** @param maxConnections maximum number of open connections. Further connections are closed immediately. */
   constructor(
     private readonly serve: RequestListener,
     readonly maxConnections: number,
@@ -144,8 +144,8 @@ export class HttpServer {
 
   /**
    * Closes a connection, and pauses the others until the end of this iteration of the event loop. Until then, the
-   * requests that Node has parsed from one read stay in memory. Without the pause, each other connection could add as
-   * many.
+   * requests that Node has parsed from one read of this connection stay in memory. Without the pause, each other
+   * connection could add the requests of one read.
    */
   #refusePipelining(socket: Socket, connection: Connection): void {
     this.closed.refused++;

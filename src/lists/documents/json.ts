@@ -73,7 +73,7 @@ export async function* readJson(
       const text = isAscii(chunk) && !isSplit ? chunk : decoder.decode(chunk, { stream: true });
       isSplit = (chunk.at(-1) ?? 0) >= 0x80;
       if (typeof text === 'string' && text.includes('\uFFFD')) {
-        // A valid chunk decodes to other text if the decoder held bytes of an incomplete character.
+        // If the decoder held bytes of an incomplete character, it adds U+FFFD before the text of a valid chunk.
         isLossy ||= !isUtf8(chunk) || text !== chunk.toString();
       }
       parser.write(text);

@@ -9,12 +9,12 @@ export interface FileReader {
 
 /**
  * Reads some files of a tar archive, and yields after each chunk.
- * @param readerOf returns the reader of a file, by the file's name; undefined if the file is not wanted.
+ * @param readerOf returns the reader of a file, by the file's path in the archive; undefined if the file is not wanted.
  * @throws {DatasetError} if the archive is damaged or cut off.
  */
 export async function* readTar(
   source: AsyncIterable<Buffer>,
-  readerOf: (name: string) => FileReader | undefined,
+  readerOf: (path: string) => FileReader | undefined,
 ): AsyncGenerator<void> {
   let fault: Error | undefined;
   const archive = { isOver: false };

@@ -92,8 +92,8 @@ async function* readTables(
   const missing = new Set(Object.keys(onRecord));
   const bad: Item[] = [];
   let metadata = '';
-  const readerOf = (name: string): FileReader | undefined => {
-    const [, file = '', isMetadata] = FILE.exec(name) ?? [];
+  const readerOf = (path: string): FileReader | undefined => {
+    const [, file = '', isMetadata] = FILE.exec(path) ?? [];
     if (isMetadata !== undefined) {
       const read = (chunk: Buffer) => void (metadata = (metadata + chunk.toString()).slice(0, MAX_METADATA));
       return { read, end: () => undefined };

@@ -58,8 +58,8 @@ async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
 }
 
 /**
- * @param at the first line of the stanza. `isLossy` is set because unused fields may have any encoding, such as
- * Latin-1.
+ * @param at the first line of the stanza. `isLossy` rejects invalid UTF-8 in the name and the version. Unused fields
+ * may have any encoding, such as Latin-1.
  */
 function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
   const [name, version] = [fields.get('package'), fields.get('version')];
