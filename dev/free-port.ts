@@ -35,8 +35,8 @@ export function freePort(usual?: number): Promise<number> {
 }
 
 /**
- * The usual port, then the ports of the range, from a random port onwards. Other processes search for ports at the same
- * time.
+ * The usual port, then the ports of the range. The range is searched from a random port, because other processes search
+ * for ports at the same time.
  */
 function* candidates(usual: number | undefined): Generator<number> {
   if (usual !== undefined) yield usual;

@@ -34,7 +34,7 @@ export async function lockFolder(
     });
   } catch (error) {
     if (!isLocked(error)) throw error;
-    // If the clock was set back, the lock may belong to a killed process.
+    // If the clock was set back, the lock of a killed process does not expire in time.
     throw new SetupError(
       `another \`npm start\` of this folder is running: stop it first, or delete ${folder}.lock if there is none`,
       { cause: error },

@@ -31,7 +31,8 @@ interface ProgramOptions {
 }
 
 /**
- * A program did not become ready. The message gives the reason in a few lines. `output` is the program's whole output.
+ * A program did not become ready. The message gives the reason in a few lines. `output` is the program's whole output,
+ * or empty if there is no log file.
  */
 export class ProcessError extends SetupError {
   constructor(

@@ -7,8 +7,8 @@ import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 
 /**
- * `npm run kibana:setup`: waits for Kibana, and imports the data view and the dashboard of this registry,
- * replacing existing ones. Exit codes: 0 done, 1 failed, 2 misused.
+ * `npm run kibana:setup`: waits for Kibana, and imports the data view and the dashboard of this registry, replacing
+ * existing ones. Exit codes: 0 done, 1 failed, 2 misused, 130 stopped.
  */
 
 const USAGE = 'usage: npm run kibana:setup, with KIBANA_URL and REGISTRY_SLUG in the environment';

@@ -8,7 +8,7 @@ const USAGE = 'usage: npm run rollback, which switches to the previous snapshot,
 
 /**
  * `npm run rollback`: switches to the previous snapshot at once. A second run switches back. Exit codes: 0 done, 1
- * failed, 2 misused, 3 a rebuild is running.
+ * failed, 2 misused, 3 a rebuild is running, 130 stopped.
  */
 async function rollback({ client, lock, alias, log }: RebuildContext): Promise<Exit> {
   const held = lock === undefined ? UNSHARED_LOCK : await lock.acquire();

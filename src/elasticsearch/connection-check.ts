@@ -48,8 +48,8 @@ export async function reportWrongVersion(
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
-    // The client's usual `Accept` header requires compatibility with version 9. Without it, earlier versions respond,
-    // too.
+    // The client's usual `Accept` header requires compatibility with version 9. With this header, earlier versions
+    // respond, too.
     const { version } = await client.info({}, { headers: { accept: 'application/json' } });
     if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR)
       throw wrongServer(`version ${version.number}`, WrongVersionError);

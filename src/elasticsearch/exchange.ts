@@ -7,8 +7,8 @@ import {
 } from './elasticsearch-errors.js';
 
 /**
- * Maximum delay of a timer, in milliseconds. A timer that fires later is extended once by this value: this process was
- * suspended or busy, and the response may have arrived in time.
+ * Lateness from which a timer is extended once by this value, in milliseconds. A late timer means that this process was
+ * suspended or busy. The response may have arrived in time.
  */
 const LATE_TIMER_MS = 50;
 

@@ -148,7 +148,6 @@ export class NameTable {
     this.#write(address + LINK, added);
   }
 
-  /** The last text of a name. */
   lastTextOf(address: number): string | undefined {
     const text = this.#read(address + LINK);
     return text === NONE ? undefined : this.#textAt(text, TEXT_HEAD_BYTES);

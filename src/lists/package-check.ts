@@ -11,7 +11,7 @@ import { DatasetError } from './dataset-error.js';
 import { NOT_UTF8 } from './documents/lines.js';
 import type { Item, ListedPackage } from './formats/format.js';
 
-/** Version of a package without one. */
+/** Version of a package whose version is missing or empty. */
 const DEFAULT_VERSION = 'latest';
 
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
@@ -27,8 +27,7 @@ const HAS_LINE_BREAK = /[\n\r]/;
 const IS_HTTP = /^https?:\/\//i;
 
 /**
- * Characters of names that `encodeURIComponent` encodes although a path may contain them (RFC 3986, section 3.3): `/`,
- * `@`, `+`.
+ * Encodings of the characters that `{+name}` keeps: `/`, `@` and `+`. A path may contain them (RFC 3986, section 3.3).
  */
 const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
 

@@ -27,7 +27,7 @@ const BATCH = 1000;
 /** A package in the file. */
 type Written = [no: number, name: string, version: string, url: string, ...optional: unknown[]];
 
-/** Index of the first optional field in `Written`. A missing value before a present one is null. */
+/** Index of the first optional field in `Written`. In the file, a missing value is null if another value follows it. */
 const FIRST_OPTIONAL = 4;
 
 /** Closes the array of a line, and ends the line. */

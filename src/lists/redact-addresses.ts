@@ -16,7 +16,7 @@ const ADDRESSES = [
   /\b(?=[\w.-]*[a-z])[\w.-]+:\d{2,5}\b/gi,
 ];
 
-/** Replaces every address in the message of an error from a library or from Elasticsearch. */
+/** The message of an error from a library or from Elasticsearch, without addresses in the forms of `ADDRESSES`. */
 export function redactAddresses({ message, code }: Error & { code?: unknown }): string {
   // TLS errors contain host names in prose, so only the code is kept.
   if (typeof code === 'string' && /CERT|TLS/.test(code)) return code;

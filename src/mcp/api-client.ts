@@ -10,7 +10,7 @@ class ApiError extends Error {}
 /** Timeout of one request, in milliseconds. The service itself takes a few seconds at most. */
 const TIMEOUT_MS = 10_000;
 
-/** Seconds until another attempt if the response has no `Retry-After`. */
+/** Wait that the agent is told if there is no `Retry-After`, in seconds. */
 const DEFAULT_WAIT_SECONDS = 10;
 
 /** Status codes after which the same request may succeed later. Proxies send 502 and 504. */

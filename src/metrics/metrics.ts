@@ -9,7 +9,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** A number, and the values of the metric's labels in their order. */
 export type Sample = [value: number, ...labels: string[]];
 
-/** One value, values by a single label, or samples with several labels; undefined if there is no value. */
+/** One value, values by a single label, or samples; undefined if there is no value. */
 export type Reading = number | undefined | Readonly<Record<string, number>> | Sample[];
 
 /** A metric whose values are kept elsewhere and read on every scrape. */

@@ -61,16 +61,16 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
         const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
         return { status, headers: { ...headers, ...commonHeaders(source, tag) }, body };
       };
-      const inForm = (response: BodyResponse) => {
+      const encodedFor = (response: BodyResponse) => {
         // `If-None-Match: *` matches any 200 response.
         if (condition === '*' && response.status === 200)
           return { status: 304, headers: commonHeaders(source, etagOf(source, request)) };
         const encoding = encodingFor(req.headers['accept-encoding']);
         return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
       };
-      if (cached === undefined) return cache.create(key, search).then(inForm);
+      if (cached === undefined) return cache.create(key, search).then(encodedFor);
       cache.counts.hit++;
-      return inForm(cached);
+      return encodedFor(cached);
     };
     return async (ctx) => {
       const query = read.parse(ctx.querystring, ctx.url);

@@ -27,8 +27,8 @@ import { verify } from './steps/verify.js';
 import { assertNotShrunk, assertWeightsKept } from './steps/losses.js';
 
 /**
- * Error message if a rebuild would load the bundled sample into another registry or replace a real dataset by the
- * sample.
+ * Error message if a rebuild would load the bundled sample into a registry other than `DEFAULT_SLUG`, or replace a real
+ * dataset by the sample.
  */
 export const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
@@ -152,7 +152,7 @@ interface Input {
   index: string;
   dataset: CheckedPackages;
   meta: SnapshotMeta;
-  /** `served` is served until the flip. `previous` is the previous snapshot until then. */
+  /** The served index and the index of the previous snapshot, before the flip. */
   served: FoundIndex | undefined;
   previous: FoundIndex | undefined;
 }

@@ -71,8 +71,8 @@ export function isRetryable(error: unknown): error is Error {
  * Sends a request until it succeeds or has failed for `stallMs`.
  * @param send must be idempotent: an earlier attempt may have succeeded without a response. Each attempt gets a new
  * signal, because the client leaves a listener on every signal.
- * @throws {ElasticsearchUnavailableError} after `stallMs` without success, or the last error if that is a
- * {RetryableError}. Permanent errors are thrown at once.
+ * @throws {ElasticsearchUnavailableError} after `stallMs` without success. {RetryableError} instead, if this was the
+ * last error. Permanent errors are thrown at once.
  */
 export async function retry<T>(
   send: (signal: AbortSignal) => Promise<T>,

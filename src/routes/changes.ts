@@ -120,7 +120,10 @@ type ChangesQuery = Pick<z.output<typeof changesParams>, 'since' | 'limit' | 'sn
   filter: NameFilter | undefined;
 };
 
-/** The text that a cursor is bound to: `since` and the filter. The prefix prevents the use of search cursors. */
+/**
+ * The text that a cursor is bound to: `since` and the filter. Because of the prefix, only a search for this text has
+ * cursors that fit.
+ */
 function cursorKey(since: string | undefined, filter: NameFilter | undefined): string {
   return withFilter(`changes ${since}`, filter);
 }

@@ -9,8 +9,8 @@ import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 /**
- * Headers whose values show how a request arrived and how its client is identified. In all other headers, values that
- * consist of IP addresses are shown, too, because each edge network has its own header. All other values are redacted:
+ * Headers whose values show how a request arrived and how its client is identified. In all other headers, lists of IP
+ * addresses are shown, too: each edge network has its own header for the client address. All other values are redacted:
  * they may be session ids or user names.
  */
 const SHOWN = new Set([

@@ -174,9 +174,7 @@ function ofPage(handler: Handler): Handler {
   };
 }
 
-/**
- * For each endpoint, the points of the limit `of` that a request costs: 0 if the endpoint has another limit, or none.
- */
+/** The points that a request to each endpoint costs: 0 if `of` is not the limit of the endpoint. */
 function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];

@@ -14,7 +14,7 @@ export const positiveInteger = z
   .string()
   .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
 
-/** `\p{White_Space}` in a form that every regular expression dialect supports. */
+/** `\p{White_Space}` as escapes that ECMA-262 supports without the flag `u`. */
 const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
 
 /** A required parameter with `min` to `max` code points after trimming. */

@@ -19,7 +19,7 @@ export interface Cursor {
   tier: Tier;
   /** Name of the last entry. */
   name: string;
-  /** Weight of the last entry, if the results are sorted by weight. */
+  /** Weight of the last entry, if sorting by weight was requested. */
   weight?: number;
 }
 
@@ -46,7 +46,7 @@ export function encodeCursor(q: string, { tier, name, weight }: Cursor): string 
 
 /**
  * Decodes a cursor.
- * @param byWeight whether the results are sorted by weight.
+ * @param byWeight whether sorting by weight was requested.
  * @returns undefined if `text` is not a cursor for the query `q` in this order.
  */
 export function decodeCursor(q: string, text: string, byWeight = false): Cursor | undefined {

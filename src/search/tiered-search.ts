@@ -21,7 +21,7 @@ export interface SearchResults {
   total?: number;
 }
 
-/** Runs searches concurrently and returns the hits of each. */
+/** Runs searches in one request and returns the hits of each. */
 export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
 /** Selects one page of a search. */

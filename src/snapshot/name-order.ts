@@ -83,8 +83,8 @@ export function namesUpTo(name: string | undefined): Clauses {
 }
 
 /**
- * Names in `range` with the same `name.lowercase` as `name`. It must match only a few names, because `must_not` visits
- * every name that it excludes.
+ * Names in `range` with the same `name.lowercase` as `name`. The query must match only a few names, because `must_not`
+ * visits every excluded name.
  */
 function sameLowerCase(name: string, range: Query): Query {
   const equal = { range: { 'name.lowercase': { gte: name, lte: name } } };

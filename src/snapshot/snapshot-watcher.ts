@@ -134,8 +134,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Whether Elasticsearch has responded since this process started, even without an index. A rejection of the API key
-   * does not count.
+   * Whether Elasticsearch has responded since this process started. A response counts even if there is no index. A
+   * rejection of the API key does not count.
    */
   get hasReachedElasticsearch(): boolean {
     return this.#hasReachedElasticsearch;

@@ -128,7 +128,7 @@ type OptionalFields = Pick<SnapshotMeta, 'has_weights' | 'has_fields'>;
 /** A complete list of packages, in an index that never changes again. */
 export interface Snapshot {
   index: string;
-  /** Its id for clients. */
+  /** The snapshot's id, for clients. */
   id: string;
   shards: number;
   meta: SnapshotMeta;

@@ -19,15 +19,15 @@ interface LogOptions {
   /** Replaces standard output. */
   destination?: DestinationStream;
   /**
-   * Called when a write to standard output fails, for example because the disk is full. By default, the error is
-   * ignored.
+   * Called when a JSON line cannot be written to standard output, for example because the disk is full. By default, the
+   * error is ignored.
    */
   onError?: (error: NodeJS.ErrnoException) => void;
 }
 
 /**
- * Logs JSON lines to standard output, or readable ones to a terminal. Secrets are redacted in all texts. Only some
- * fields of errors are logged, at any depth, because libraries attach requests, commands and connections with
+ * Logs to standard output: readable lines for a terminal, otherwise JSON lines. Secrets are redacted in all texts. Only
+ * some fields of errors are logged, at any depth, because libraries attach requests, commands and connections with
  * credentials to their errors.
  */
 export function createLogger(
@@ -39,7 +39,7 @@ export function createLogger(
   const options = {
     level,
     formatters: { log: (fields: object) => loggable(fields, redact) as Record<string, unknown> },
-    // The default serializer would add all fields of an error again.
+    // The default serializer would replace the type of an error by `Object`, and join the messages of its causes.
     serializers: { err: (error: unknown) => error, msg: redact },
   };
   if (destination !== undefined) return pino(options, destination);
@@ -96,5 +96,5 @@ function loggableError(error: Error, redact: Redact, part: (value: unknown) => u
   };
 }
 
-/** Fields that errors of Node and of the clients may have. */
+/** Fields that errors of Node and of the Elasticsearch and Redis clients may have. */
 type ErrorFields = Error & { code?: unknown; statusCode?: unknown; errors?: unknown };

@@ -10,8 +10,8 @@ export class ProxyError extends Error {
 
 /**
  * The proxy for a URL, from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Variables in lower case take
- * precedence, as in curl. A proxy without a scheme is an `http://` address. Undefined if no proxy is set for the URL.
- * Implemented here, because no library supports networks in `NO_PROXY`.
+ * precedence, as in curl. A proxy without a scheme is an `http://` address. Undefined if no proxy is set, or `NO_PROXY`
+ * excludes the URL. Implemented here, because no library supports networks in `NO_PROXY`.
  * @throws {ProxyError}
  */
 export function proxyOf(url: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {

@@ -93,8 +93,8 @@ export async function fetchJson<T>(
 }
 
 /**
- * The error that a failed response describes. If the response is not a problem (RFC 9457), such as a proxy's response,
- * the error names its status.
+ * The error that a failed response describes. For a response that is not a problem (RFC 9457), such as a proxy's, the
+ * error names the status.
  */
 function toApiError({ status, headers }: Response, body: unknown): ApiError {
   const isProblem = headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
@@ -150,7 +150,10 @@ export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results:
     body['results'].every(isResult);
 }
 
-/** Matches, and the total number of matches. Earlier releases of the service return no total. */
+/**
+ * Matches, and the total number of matches. Further pages have no total. Earlier releases of the service never return
+ * one.
+ */
 interface Search {
   results: Match[];
   total?: number;

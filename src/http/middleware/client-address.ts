@@ -11,7 +11,7 @@ const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
  * Prefix length of an IPv6 subnet (RFC 4291). A client can use every address of its subnet, so a limit applies to the
  * whole subnet.
  */
-const IPV6_SUBSCRIBER_BITS = 64;
+const IPV6_SUBNET_BITS = 64;
 
 /** Used if the address is unknown, because the connection is closed. */
 const UNKNOWN = '0.0.0.0';
@@ -75,8 +75,8 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
 /** The IPv4 address, or the IPv6 network, such as `2001:db8::/64`. */
 function limitKey(ip: string): string {
   if (isIP(ip) === 4) return ip;
-  const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBSCRIBER_BITS}`);
-  return `${network.toString()}/${IPV6_SUBSCRIBER_BITS}`;
+  const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBNET_BITS}`);
+  return `${network.toString()}/${IPV6_SUBNET_BITS}`;
 }
 
 /**

@@ -77,8 +77,9 @@ const PREFLIGHT: ResponseHeaders = {
 };
 
 /**
- * Responds to preflight requests. Scripts of any origin may send any header, such as a trace id. This is safe: no
- * header gives a page additional rights, and without `Access-Control-Allow-Credentials` no cookies are sent.
+ * Responds to preflight requests. Scripts of any origin may send any header, such as a trace id. This is safe: a header
+ * gives rights only with a secret that the page must know, and without `Access-Control-Allow-Credentials` no cookies
+ * are sent.
  * @returns undefined for other requests.
  */
 export function preflight(ctx: Context): HttpResponse | undefined {

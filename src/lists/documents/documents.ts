@@ -164,8 +164,8 @@ export class Documents {
   /**
    * Resolves an address in a document. An address with the configured origin and no user gets the configured user and
    * password.
-   * @throws {DatasetError} if the address has neither the configured origin nor the origin of the document. For a local
-   * file, if the address leads out of the document's folder.
+   * @throws {DatasetError} if the address has neither the configured origin nor the origin of the document, or if it
+   * leads out of the folder of a local document.
    */
   resolve(reference: string, { origin: { address: base } }: Document): string {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);

@@ -68,7 +68,7 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   let folders: ListedPackage[] = [];
   let hasFolders = false;
   /**
-   * Names of links that do not lead to folders. They are projects if no link leads to a folder. Otherwise, they are
+   * Names of links that do not lead to folders. They are projects if no project has a folder. Otherwise, they are
    * files.
    */
   const others = await NameTable.create();

@@ -61,7 +61,7 @@ export const rubygems: Format = {
   },
 };
 
-/** Adds the versions of a line to its gem. @returns whether the line has the format. */
+/** Adds the versions of a line to its gem. @returns false if the line is malformed. */
 function readGem(at: number, text: string, gems: NameTable, nameRule: NameRule): boolean {
   const [name = '', versions = ''] = text.trimEnd().split(' ', 2);
   if (name === '') return true;

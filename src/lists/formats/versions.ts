@@ -35,7 +35,7 @@ function rankRuns(text: string): Part[] {
   ]);
 }
 
-/** A tilde sorts before the end of the text, and letters before all other characters. */
+/** The order is: tilde, end of the run, letters, all other characters. */
 function rankOf(character: string): bigint {
   if (character === '~') return -1n;
   return BigInt(character.charCodeAt(0)) + (/[A-Za-z]/.test(character) ? 0n : 0x10000n);

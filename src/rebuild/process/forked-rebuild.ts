@@ -13,8 +13,8 @@ import type { RebuildMessage, RebuildState, StartOptions } from './rebuild-proce
 const REPORT_MS = 250;
 
 /**
- * Rebuilds for the server that has started this process, reports to it, and exits. A stop signal or the exit of the server stops
- * the rebuild before the flip.
+ * Rebuilds for the server that has started this process, reports to it, and exits. A stop signal or the exit of the
+ * server stops the rebuild before the flip.
  */
 export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOptions): Promise<void> {
   const secrets = secretsIn(env);

@@ -24,10 +24,7 @@ const count = z.int().nonnegative();
 /** Progress of a rebuild. */
 export const progressReport = z.object({
   phase: z.enum(PHASES),
-  /**
-   * Rows read or written so far in this phase. If this phase counts no rows, the number is from the last phase that
-   * does.
-   */
+  /** Rows read or written so far in this phase. A phase that counts no rows keeps the number of the phase before it. */
   rows: count,
   /** Expected number of rows, once that is known. */
   total: count.optional(),

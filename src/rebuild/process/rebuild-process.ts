@@ -27,12 +27,12 @@ export const PROCESS_LIMITS = {
 };
 
 /**
- * Number of checks within `silenceMs`. Checks are counted instead of measuring the time. Otherwise a server that was
- * suspended would kill the process when it continues.
+ * Number of checks within `silenceMs`. Checks are counted, and the time is not measured. Otherwise, a server that
+ * resumes after a suspension would kill the process.
  */
 const SILENCE_CHECKS = 30;
 
-/** Options of a rebuild. Only the server sets `skipIf`. */
+/** Options of a rebuild. Only the server sets `skipIf` and `seen`. */
 export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
 
 /** The state of a rebuild, as far as the server knows it. */
@@ -78,7 +78,8 @@ export class ProcessFailedError extends Error {
 }
 
 /**
- * Runs the program of `npm run rebuild` in a separate process, which does not affect the memory and garbage collection of the server.
+ * Runs the program of `npm run rebuild` in a separate process, which does not affect the memory and garbage collection
+ * of the server.
  */
 export class RebuildProcess {
   /** Rejects if the process could not be started, or ended without a response. */
@@ -163,7 +164,7 @@ function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, lo
   });
 }
 
-/** Options of Node that the rebuild process must not inherit, and the options whose value may be the next argument. */
+/** Options of Node that the rebuild process must not inherit, and the subset whose value may be the next argument. */
 const NOT_INHERITED = /^--(inspect|env-file)/;
 const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
 

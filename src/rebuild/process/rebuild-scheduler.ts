@@ -63,7 +63,7 @@ export class RebuildScheduler {
   }
 
   /**
-   * Rebuilds unless another replica is rebuilding, and waits for the end.
+   * Rebuilds unless a rebuild is already running, and waits for the end.
    * @returns whether the rebuild failed or could not be started.
    */
   async #rebuild(options: StartOptions): Promise<boolean> {

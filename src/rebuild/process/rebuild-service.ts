@@ -134,8 +134,8 @@ export class RebuildService {
   }
 
   /**
-   * The progress of the rebuild that holds the lock. If none was published after several attempts, the progress of a
-   * rebuild that begins now. The rebuild may have just begun, be ending, or have been killed.
+   * The progress of the rebuild that holds the lock. If several attempts find no published progress, returns initial
+   * progress that starts now. The rebuild with the lock may have just begun, be ending, or have been killed.
    */
   async #reportOfOther(): Promise<ProgressReport> {
     for (let attempt = 1; ; attempt++) {

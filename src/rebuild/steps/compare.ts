@@ -5,7 +5,9 @@ import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
 import type { RetryOptions } from '../retry.js';
 import { PageReader, type SnapshotIndex } from './page-reader.js';
 
-/** Maximum number of unmatched old entries in memory. If there are more, they are compared by name and reported. */
+/**
+ * If more old entries than this are unmatched after a page, they are compared by name, and differences are reported.
+ */
 const MAX_UNMATCHED = 2000;
 
 interface CompareOptions extends RetryOptions {
@@ -19,8 +21,8 @@ interface CompareOptions extends RetryOptions {
 
 /**
  * Yields the differences between two snapshots, page by page of the new snapshot. At most a few pages of each snapshot
- * are in memory. Entries are compared in encoded form, or as JSON without ignored members. They are decoded only if
- * they differ. Names are never sorted here: only Elasticsearch defines their order.
+ * are in memory. Entries are compared in encoded form, or as JSON without ignored members. They are parsed only while
+ * no equal entry has been found. Names are never sorted here: only Elasticsearch defines their order.
  * @param pool must have a long timeout.
  */
 export async function* compare(
@@ -31,7 +33,7 @@ export async function* compare(
 ): AsyncGenerator<Difference[]> {
   const { hasPackageNo, hasVolatile, onRows } = options;
   const isWholeEntry = hasPackageNo && !hasVolatile;
-  const keyOf = (entry: string) => (isWholeEntry ? entry : comparedMembers(entry, hasPackageNo));
+  const keyOf = (entry: string) => (isWholeEntry ? entry : comparedText(entry, hasPackageNo));
   const oldPages = new PageReader(pool, older, options);
   const newPages = new PageReader(pool, newer, options);
   let compared = 0;
@@ -117,7 +119,7 @@ class Block {
 const VOLATILE = new RegExp(`,"(?:${OPTIONAL_FIELDS.filter(isVolatile).join('|')})":`);
 
 /** The JSON of the compared members of an entry. The entry is not parsed. */
-function comparedMembers(encoded: string, hasPackageNo: boolean): string {
+function comparedText(encoded: string, hasPackageNo: boolean): string {
   const text = Buffer.from(encoded, 'base64').toString('latin1');
   const volatile = text.search(VOLATILE);
   return text.slice(text.indexOf(hasPackageNo ? '"' : ','), volatile === -1 ? undefined : volatile);

@@ -6,9 +6,9 @@ import { loadingAliasOf } from '../../snapshot/index-names.js';
 import { retry, RetryableError, type RetryOptions } from '../retry.js';
 
 /**
- * A bulk request ends with the document that reaches this number of bytes. A document has at most 40 KB. At this size,
- * the round trip is negligible, Elasticsearch's heap can hold many requests, and proxies accept the body: their default
- * limit is 1 MiB.
+ * A bulk request ends with the document that reaches this number of bytes. A document has at most 40 KB. For requests
+ * of this size, the round trip is negligible, Elasticsearch's heap can hold many requests, and proxies accept the body:
+ * their default limit is 1 MiB.
  */
 export const BULK_BYTES = 1_000_000;
 /**
@@ -18,6 +18,7 @@ export const BULK_BYTES = 1_000_000;
  */
 const IN_FLIGHT = 2;
 const THROTTLED_IN_FLIGHT = 1;
+
 interface LoadOptions extends RetryOptions {
   /** Whether to send one request at a time, because another index is being searched. */
   throttled: boolean;

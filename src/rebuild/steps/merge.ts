@@ -9,9 +9,9 @@ import {
 } from '../retry.js';
 
 /**
- * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request only in
- * memory, so a node that restarts forgets it. If the request only waits for the merge of another index, requesting the
- * same merge twice is harmless.
+ * Pause before a merge is requested again if it is not running, in milliseconds. Elasticsearch keeps the request only
+ * in memory, so a node that restarts forgets it. If the request only waits for the merge of another index, requesting
+ * the same merge twice is harmless.
  */
 const REQUEST_AGAIN_MS = 60_000;
 

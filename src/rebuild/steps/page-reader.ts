@@ -6,8 +6,8 @@ import type { Snapshot } from '../../snapshot/snapshot.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /**
- * Maximum number of entries per page. A comparison has three pages in memory, in a heap of 128 MB. The number of
- * entries is estimated from the previous page. At worst, each entry has the maximum length, 11 KB in base64.
+ * Bounds of the number of entries per page, which is estimated from the previous page. A comparison has three pages in
+ * memory, in a heap of 128 MB. At worst, each entry has the maximum length, 11 KB in base64.
  */
 const MAX_PAGE = 2000;
 const MIN_PAGE = 100;

@@ -27,8 +27,8 @@ export async function listIndices(
 }
 
 /**
- * Deletes the indices of a failed rebuild, if they exist: of its snapshot and of its changes. Never throws: the next
- * rebuild deletes leftovers.
+ * Deletes the indices of a failed rebuild, if they exist: the index of the snapshot and the index of the changes. Never
+ * throws: the next rebuild deletes leftovers.
  */
 export async function discardIndex(client: Client, alias: string, index: string, log: Logger): Promise<void> {
   const changes = changesIndexOf(alias, snapshotIdOf(index));

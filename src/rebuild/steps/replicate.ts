@@ -19,8 +19,8 @@ export async function waitForReplicas(
 /**
  * Sets the number of copies and the usual refresh interval, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
- * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space. {Error} if a copy of
- * a shard has failed three times.
+ * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space. {Error} if the copies
+ * of a shard have failed, on average, more than twice.
  */
 export async function waitForCopies(
   client: Client,
@@ -60,7 +60,7 @@ interface Copy {
 }
 
 /**
- * Counts the attempts to copy each shard. Elasticsearch does not report failed copies, so a new start time counts as
+ * Counts the attempts to copy each shard. The recovery API does not report failed copies, so a new start time counts as
  * another attempt.
  */
 class CopyAttempts {
