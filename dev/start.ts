@@ -166,7 +166,7 @@ function changedVariables({ snapshots }: RunningServer, config: Config, env: Nod
 
 /**
  * Loads the dataset with `force`, because the new list may be much smaller than the served one. After a failure, the
- * previous snapshot is still served.
+ * current snapshot is still served.
  */
 async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
   const started = await rebuilds.start({ force: true });

@@ -62,7 +62,7 @@ async function makeKeys(client: Client, kinds: Kind[], expiration: string | unde
 }
 
 /**
- * Revokes all keys except the two in the environment.
+ * Revokes all keys of the registry except the two in the environment.
  * @throws {ConfigError} if one of the two is not valid, because the server's keys could otherwise be revoked.
  */
 async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {

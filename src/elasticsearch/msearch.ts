@@ -26,7 +26,7 @@ const FILTER_PATH = [
   .join(',');
 
 /**
- * Each node searches its own copy of the index if it has one, so a hanging node does not affect searches on other
+ * Each node searches its own copy of the index if it has one. A hanging node then does not affect searches on other
  * nodes.
  */
 const HEADER = { preference: '_local' };

@@ -9,7 +9,7 @@ export interface DatasetColumns {
   optional: readonly OptionalField[];
 }
 
-/** Writes packages as rows of a dataset. */
+/** The text of packages as rows of a dataset. */
 export function datasetRows(entries: readonly PackageEntry[], columns: DatasetColumns): string {
   const fields = fieldsOf(columns);
   return entries

@@ -71,9 +71,9 @@ export async function requestWithRedirects(
 }
 
 /**
- * Sends a request on a new connection, directly or through a proxy. undici 7 is not used: under backpressure, it treats
- * the end of the connection as a failure even after a complete response, or ends the process with an assertion
- * (nodejs/undici#5360).
+ * Sends a request on a new connection, directly or through a proxy. undici 7 is not used for downloads: under
+ * backpressure, it treats the end of the connection as a failure even after a complete response, or ends the process
+ * with an assertion (nodejs/undici#5360).
  * @returns the response. If the connection fails afterwards, reading the body fails, too.
  */
 async function get(

@@ -83,7 +83,8 @@ export class HttpServer {
     // `close` calls this method. Node's own method also closes connections whose clients are still reading a response.
     server.closeIdleConnections = () => {
       for (const [socket, { response, isClosing }] of this.#open) {
-        // The last response tells the client that the connection closes. With `isClosing`, another response may follow.
+        // The last response tells the client that the connection closes. If `isClosing` is already set, a problem may
+        // follow this response.
         if (response?.headersSent === false && !isClosing) response.setHeader('Connection', 'close');
         this.#close(socket);
       }
@@ -160,7 +161,7 @@ export class HttpServer {
 
   /**
    * Waits for the responses in flight of a connection, sends a problem as the last response, and closes the connection.
-   * @param problem undefined if the connection failed.
+   * @param problem undefined if the connection failed, which is then closed at once.
    * @param request undefined if the request could not be parsed.
    */
   #refuse(socket: Socket, problem: Problem | undefined, request?: IncomingMessage): void {

@@ -73,7 +73,8 @@ export async function* readJson(
       const text = isAscii(chunk) && !isSplit ? chunk : decoder.decode(chunk, { stream: true });
       isSplit = (chunk.at(-1) ?? 0) >= 0x80;
       if (typeof text === 'string' && text.includes('\uFFFD')) {
-        // If the decoder held bytes of an incomplete character, it adds U+FFFD before the text of a valid chunk.
+        // A valid chunk may contain U+FFFD itself. If the previous chunk ended in an incomplete character, the decoder
+        // adds another U+FFFD, so the text differs.
         isLossy ||= !isUtf8(chunk) || text !== chunk.toString();
       }
       parser.write(text);
