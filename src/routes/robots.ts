@@ -3,8 +3,8 @@ import type { Handler } from '../http/request/request-context.js';
 import { bodyResponse } from '../http/response/response.js';
 
 /**
- * `GET /robots.txt`: crawlers may read the page, but not the API, which has countless pages. The longest matching rule
- * applies (RFC 9309). Older crawlers apply the first matching rule.
+ * `GET /robots.txt`: crawlers may read the page, but not the API, which has countless pages. The rules suit crawlers
+ * that apply the longest matching rule (RFC 9309), and older crawlers that apply the first.
  * @param paths the paths of the API, as in OpenAPI.
  */
 export function robots(paths: readonly string[]): Handler {
