@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
 import { assignNumbers, readList, readNumbers, throughLinks, writeDataset } from '../lists/dataset-file.js';
 import { firstPlausibleDate } from '../lists/dates.js';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
 import { jsonText } from '../util/json-text.js';

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import { datasetUrl } from '../config/addresses.js';
 import { ConfigError } from '../config/config.js';
 import { differingVariables } from '../rebuild/built-from.js';

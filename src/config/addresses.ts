@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
-import { z } from 'zod';
+import * as z from 'zod';
 import { percentDecoded } from '../util/percent-decoded.js';
 
 /**

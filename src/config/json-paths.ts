@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { OPTIONAL_FIELDS, type OptionalField } from '../snapshot/package-fields.js';
 
 /** `DATASET_JSON`: the paths of values in a JSON document. A path is a list of member names. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Config, DatasetConfig } from '../config/config.js';
 import { validators, type Validators } from '../snapshot/snapshot.js';
 import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';

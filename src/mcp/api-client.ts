@@ -1,6 +1,6 @@
 import { parseJson } from '../util/parse-json.js';
 import { retryAfterSeconds } from '../util/retry-after.js';
-import { z } from 'zod';
+import * as z from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
 

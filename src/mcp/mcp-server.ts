@@ -1,5 +1,5 @@
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
-import { z } from 'zod';
+import * as z from 'zod';
 import { parseJson } from '../util/parse-json.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 import type { ApiClient } from './api-client.js';

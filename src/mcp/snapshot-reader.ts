@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ApiClient, Params } from './api-client.js';
 
 /** An entry of a response. Members that are not part of the tools' results are removed. */

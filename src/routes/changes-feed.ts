@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Feed } from 'feed';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';

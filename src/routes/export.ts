@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import { z } from 'zod';
+import * as z from 'zod';
 import { encodingFor } from '../http/response/compression.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Operation } from '../http/openapi/document.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
 import type { Cost } from '../http/limits/rate-limit.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Cost } from '../http/limits/rate-limit.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
 import type { NameFilter } from '../search/name-filter.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { constantResponse } from '../http/response/constant-response.js';
 import type { Handler } from '../http/request/request-context.js';

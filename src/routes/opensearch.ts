@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import type { Handler } from '../http/request/request-context.js';
 import type { PublicUrlReader } from '../http/request/public-url.js';

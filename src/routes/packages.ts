@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { Problem } from '../http/problems/problem.js';
 import { problemResponse } from '../http/response/problem-response.js';

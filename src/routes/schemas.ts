@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { component } from '../http/openapi/components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
 import { MATCHES } from '../search/tiered-search.js';

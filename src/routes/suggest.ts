@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { memoizedParser } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';

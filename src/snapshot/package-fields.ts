@@ -1,5 +1,5 @@
 import type { estypes } from '@elastic/elasticsearch';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** A field of a package: a member of its entry, a column of datasets, and a field of the indices. */
 interface Field {

@@ -1,5 +1,5 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
-import { z } from 'zod';
+import * as z from 'zod';
 import { errorIn } from '../elasticsearch/elasticsearch.js';
 import { ElasticsearchUnavailableError, isRetryable } from '../elasticsearch/elasticsearch-errors.js';
 import { NAME_RULES } from '../util/name-rule.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { parseJson } from './parse-json.js';
 
 /** Parses JSON. `jsonText.pipe(schema)` also checks the parsed value. */

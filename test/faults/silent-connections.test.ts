@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { z } from 'zod';
+import * as z from 'zod';
 import { createReadClient, createRebuildClient } from '../../src/elasticsearch/elasticsearch.js';
 import { Kibana } from '../../src/cli/kibana.js';
 import { createRedis } from '../../src/redis/redis.js';

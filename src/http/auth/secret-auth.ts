@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { Problem } from '../problems/problem.js';
 import { invalidParameter, parseParams } from '../request/query-params.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { Problem, PROBLEMS, type ProblemCode } from '../problems/problem.js';
 import { REQUEST_ID } from '../request/request-context.js';
 import { HEADERS, type HeaderName } from '../response/response-headers.js';

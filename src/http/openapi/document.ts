@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { OpenApiComponents, type Json, type ProblemMembers } from './components.js';
 import { PROBLEMS, type ProblemCode } from '../problems/problem.js';
 import type { HeaderName } from '../response/response-headers.js';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
+import * as z from 'zod';
 import { percentDecoded } from '../../util/percent-decoded.js';
 import { Problem } from '../problems/problem.js';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { SkippedRows } from '../../lists/dataset-error.js';
 import { MAX_REASON_LENGTH } from '../../util/reason-text.js';
 import { detailsOf, FAILURE_KINDS, failureKind, publicReason } from './failure-reason.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** The steps of a rebuild, in their order. */
 export const PHASES = [

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { z } from 'zod';
+import * as z from 'zod';
 import { jsonText } from '../../util/json-text.js';
 import type { Logger } from '../../util/log.js';
 import { failure, type Failure } from './outcome.js';

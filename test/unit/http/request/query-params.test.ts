@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { z } from 'zod';
+import * as z from 'zod';
 import { memoizedParser, parseParams, parsePathParam } from '../../../../src/http/request/query-params.js';
 import { browseParams } from '../../../../src/routes/browse.js';
 import { rebuildParams } from '../../../../src/routes/start-rebuild.js';
