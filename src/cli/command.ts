@@ -1,21 +1,11 @@
-import { checkElasticsearch } from '../elasticsearch/connection-check.js';
 import { secretsIn } from '../config/secrets.js';
-import { ConfigError, DEFAULT_SLUG, readConfig } from '../config/config.js';
+import { ConfigError } from '../config/config.js';
 import { endOnCrash } from '../util/uncaught-errors.js';
-import { createLogger } from '../util/log.js';
-import { LockUnavailableError } from '../rebuild/process/lock.js';
-import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../util/redact.js';
-import { abortOnStopSignal, endOnStopSignal, ignoreUserSignals } from '../util/signals.js';
+import { endOnStopSignal, ignoreUserSignals } from '../util/signals.js';
 
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
-
-/**
- * The error if `REGISTRY_SLUG` is not set and the default registry has no snapshot. `REGISTRY_SLUG` is then probably
- * set only for the server, and a rebuild would create a second registry.
- */
-const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
 /**
  * Reads the arguments of a command.
@@ -60,44 +50,6 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
     process.exitCode ||= exit;
   } catch (error) {
     process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
-    const reason = redact((error as Error).message);
-    console.error(
-      error instanceof LockUnavailableError ? `${reason}: the rebuild lock cannot be acquired` : reason,
-    );
+    console.error(redact((error as Error).message));
   }
-}
-
-/**
- * Runs a command with the server's configuration and the API key of rebuilds, and sets the exit code. Does not acquire
- * the rebuild lock: `command` must do so.
- * @param command gets a signal that aborts on SIGINT, SIGTERM and, if there is a terminal, SIGHUP.
- */
-export function runCommand(
-  env: NodeJS.ProcessEnv,
-  command: (context: RebuildContext, signal: AbortSignal) => Promise<Exit>,
-): Promise<void> {
-  return exitWith(env, async () => {
-    const config = readConfig(env);
-    const secrets = secretsIn(env);
-    // `exitWith` prints failures in one line, so by default the log does not repeat them.
-    const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
-    const log = createLogger(level, process.stdout.isTTY, { secrets });
-    if (config.redisUrl === undefined) {
-      console.error(
-        'REDIS_URL is not set: nothing keeps this command from running during a rebuild of a server',
-      );
-    }
-    await checkElasticsearch(config.elasticsearch);
-    const context = await createRebuildContext(config, log, 'no lock can be acquired');
-    const { snapshots } = context;
-    const signal = abortOnStopSignal();
-    try {
-      await snapshots.refresh();
-      if (snapshots.state === 'unreachable') throw new Error(snapshots.stateReason);
-      if (snapshots.state === 'absent' && env['REGISTRY_SLUG'] === undefined) throw new ConfigError(NO_SLUG);
-      return await command(context, signal);
-    } finally {
-      await context.close();
-    }
-  });
 }

@@ -10,9 +10,10 @@ import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { jsonText } from '../util/json-text.js';
 import { seenDataset } from '../lists/download.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
-import { EXIT, readArguments, runCommand, type Exit } from './command.js';
+import { EXIT, readArguments, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
+import { runRegistryCommand } from './registry-command.js';
 
 /**
  * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it. `/rebuild` runs this
@@ -94,7 +95,7 @@ async function main(): Promise<void> {
   if (given === undefined) return;
   const { env, isOther, options } = given;
   if (process.send === undefined) {
-    await runCommand(env, (context, signal) => {
+    await runRegistryCommand(env, (context, signal) => {
       if (!isOther) assertComplete(context, env);
       return rebuild(context, signal, options);
     });

@@ -2,7 +2,8 @@ import { parseArgs } from 'node:util';
 import { UNSHARED_LOCK } from '../rebuild/process/lock.js';
 import { rollBack } from '../rebuild/rollback.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
-import { EXIT, readArguments, runCommand, type Exit } from './command.js';
+import { EXIT, readArguments, type Exit } from './command.js';
+import { runRegistryCommand } from './registry-command.js';
 
 const USAGE = 'usage: npm run rollback, which switches to the previous snapshot, and back if it is run again';
 
@@ -24,4 +25,4 @@ async function rollback({ client, lock, alias, log }: RebuildContext): Promise<E
   }
 }
 
-if (readArguments(USAGE, parseArgs) !== undefined) await runCommand(process.env, rollback);
+if (readArguments(USAGE, parseArgs) !== undefined) await runRegistryCommand(process.env, rollback);
