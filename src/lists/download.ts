@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Config, DatasetConfig } from '../config/config.js';
-import { validators, type Validators } from '../snapshot/snapshot.js';
+import { validators, type Validators } from '../snapshot/snapshot-meta.js';
 import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
 import * as FORMATS from './formats/index.js';

@@ -1,6 +1,6 @@
 import { CHANGES } from '../snapshot/change-record.js';
 import { builtAt } from '../snapshot/index-names.js';
-import { changeCounts } from '../snapshot/snapshot.js';
+import { changeCounts } from '../snapshot/snapshot-meta.js';
 import { SNAPSHOT_STATES, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/config.js';
 import { defaultNameRule } from '../config/dataset-format.js';
-import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/snapshot.js';
+import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/snapshot-meta.js';
 
 /** The part of the configuration that a snapshot depends on. */
 type Inputs = Pick<Config, 'dataset' | 'index' | 'registry' | 'weights'>;

@@ -1,12 +1,11 @@
 import { DEFAULT_SLUG } from '../config/config.js';
+import { findIndex, type FoundIndex } from '../snapshot/snapshot.js';
 import {
   assertReadable,
-  findIndex,
   MAPPING_VERSION,
   optionalMeta,
-  type FoundIndex,
   type SnapshotMeta,
-} from '../snapshot/snapshot.js';
+} from '../snapshot/snapshot-meta.js';
 import { builtFrom, isSameInput } from './built-from.js';
 import { leftovers, obsolete } from './steps/obsolete-indices.js';
 import { flip } from './steps/flip.js';

@@ -11,7 +11,8 @@ import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/datase
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
-import { optionalFields, type Snapshot } from '../snapshot/snapshot.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { optionalFields } from '../snapshot/snapshot-meta.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
 /**

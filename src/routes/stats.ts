@@ -3,7 +3,7 @@ import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
 import { CHANGES } from '../snapshot/change-record.js';
 import { NAME_RULES } from '../util/name-rule.js';
-import { changeCounts } from '../snapshot/snapshot.js';
+import { changeCounts } from '../snapshot/snapshot-meta.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Handler } from '../http/request/request-context.js';

@@ -7,7 +7,7 @@ import { merge } from '../../src/rebuild/steps/merge.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { waitUntilDone } from '../../src/rebuild/retry.js';
-import { MAPPING_VERSION } from '../../src/snapshot/snapshot.js';
+import { MAPPING_VERSION } from '../../src/snapshot/snapshot-meta.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { EngineProxy, isMerge } from '../support/engine-proxy.js';

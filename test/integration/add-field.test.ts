@@ -69,7 +69,7 @@ describe('A field that was added to a copy of the project, as CONTRIBUTING.md sa
     const end = /^\} as const satisfies Record<string, Field>;$/m;
     edit(join(folder, 'src/snapshot/package-fields.ts'), end, (found) => LINE + found);
     const version = /(?<=^export const MAPPING_VERSION = )\d+/m;
-    edit(join(folder, 'src/snapshot/snapshot.ts'), version, (found) => String(Number(found) + 1));
+    edit(join(folder, 'src/snapshot/snapshot-meta.ts'), version, (found) => String(Number(found) + 1));
     const url = pathToFileURL(join(folder, 'test/support/service.ts')).href;
     support = (await import(url)) as typeof support;
     dataset = await datasetFile(csv(ROWS));

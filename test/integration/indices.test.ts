@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
-import { MAPPING_VERSION } from '../../src/snapshot/snapshot.js';
+import { MAPPING_VERSION } from '../../src/snapshot/snapshot-meta.js';
 import { bulkLoad } from '../../src/rebuild/steps/load.js';
 import { merge } from '../../src/rebuild/steps/merge.js';
 import { streamOf } from '../support/batches.js';

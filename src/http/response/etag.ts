@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { SnapshotMeta } from '../../snapshot/snapshot.js';
+import type { SnapshotMeta } from '../../snapshot/snapshot-meta.js';
 
 /**
  * Version of the response format. Increment it whenever an equal request to the same index gets another body or other

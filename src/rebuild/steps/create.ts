@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { errorIn } from '../../elasticsearch/elasticsearch.js';
-import type { SnapshotMeta } from '../../snapshot/snapshot.js';
+import type { SnapshotMeta } from '../../snapshot/snapshot-meta.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
 import { fieldMappings } from '../../snapshot/package-fields.js';
 import { retry, type RetryOptions } from '../retry.js';

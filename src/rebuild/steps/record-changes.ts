@@ -2,13 +2,8 @@ import type { Client } from '@elastic/elasticsearch';
 import { DeadlineError, withDeadline } from '../../util/deadline.js';
 import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
-import {
-  isReadable,
-  optionalFields,
-  type FoundIndex,
-  type Snapshot,
-  type RecordedChain,
-} from '../../snapshot/snapshot.js';
+import { isReadable, type FoundIndex, type Snapshot } from '../../snapshot/snapshot.js';
+import { optionalFields, type RecordedChain } from '../../snapshot/snapshot-meta.js';
 import { comparedMembers, isVolatile, type PackageEntry } from '../../snapshot/package-fields.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readConfig } from '../../../src/config/config.js';
 import { builtFrom, differingVariables, isSameInput } from '../../../src/rebuild/built-from.js';
-import { MAPPING_VERSION, type SnapshotMeta } from '../../../src/snapshot/snapshot.js';
+import { MAPPING_VERSION, type SnapshotMeta } from '../../../src/snapshot/snapshot-meta.js';
 
 const ENV = {
   ELASTICSEARCH_URL: 'http://127.0.0.1:9200',

@@ -1,0 +1,150 @@
+import * as z from 'zod';
+import { NAME_RULES } from '../util/name-rule.js';
+import type { ChangeKind } from './change-record.js';
+import { SNAPSHOT_ID } from './index-names.js';
+import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
+
+const count = z.int().nonnegative();
+
+/**
+ * The chain of a snapshot (`lineage` in `_meta`). A rebuild records it after comparing the snapshot with the served
+ * snapshot.
+ */
+const lineage = z.object({
+  /**
+   * Ids of the earlier snapshots of the chain, latest first. The changes from each of these snapshots to this one are
+   * recorded. Empty for the first snapshot of a chain.
+   */
+  ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
+  /**
+   * Number of snapshots, counted from this one backwards, whose changes can be filtered by name. Changes that earlier
+   * releases recorded lack the fields that filters need.
+   */
+  filterable: count.optional(),
+  /** Number of packages that differ from the previous snapshot. */
+  added: count,
+  removed: count,
+  updated: count,
+});
+
+export type RecordedChain = z.infer<typeof lineage>;
+
+/** Validators of a downloaded document, for conditional requests. */
+export const validators = z.object({
+  /** SHA-256 of the document's address. The address itself may contain a secret. */
+  origin: z.string(),
+  etag: z.string().optional(),
+  lastModified: z.string().optional(),
+});
+
+export type Validators = z.infer<typeof validators>;
+
+/** The inputs that a snapshot was built from, for operators and refreshes. */
+const builtFrom = z.object({
+  /** The addresses of the dataset, without user names, passwords and the values of query parameters. */
+  addresses: z.array(z.string()),
+  /** DATASET_FORMAT, and the parsed DATASET_JSON. */
+  format: z.string(),
+  json: z.record(z.string(), z.unknown()).optional(),
+  package_url_template: z.string().optional(),
+  max_bad_rows: count,
+  /** NAME_RULE, if it is not the default of the format. */
+  name_rule: z.enum(NAME_RULES).optional(),
+  /** WEIGHTS_URL without secrets, and WEIGHTS_COLUMNS; both only if there is a document of weights. */
+  weights_address: z.string().optional(),
+  weights_columns: z.object({ name: z.string(), weight: z.string() }).optional(),
+  source: z.string().optional(),
+  shards: count,
+  replicas: z.string(),
+});
+
+export type BuiltFrom = z.infer<typeof builtFrom>;
+
+/** Metadata of a snapshot, stored in the index's `_meta`. */
+export const snapshotMeta = z.object({
+  /**
+   * Version of this metadata. Snapshots with another version cannot be read. A new field of packages does not change
+   * the version.
+   */
+  schema_version: z.literal(1),
+  /** Number of packages. */
+  total: z.int().nonnegative(),
+  /** REGISTRY_SOURCE, by default the host of the first package's URL, such as `tracker.debian.org`. */
+  source: z.string(),
+  /**
+   * When the dataset was taken, according to its server or its content; otherwise the time of the download (ISO 8601).
+   */
+  taken_at: z.iso.datetime(),
+  built_from: builtFrom.optional().catch(undefined),
+  /**
+   * SHA-256 of the dataset's packages, in hexadecimal. A refresh compares it to detect changes. Older snapshots have
+   * none.
+   */
+  packages_digest: z.string().optional(),
+  /**
+   * SHA-256 of the downloaded document; for several documents, equal to `packages_digest`. Replicas of earlier releases
+   * read it if they refresh during an upgrade.
+   */
+  dataset_digest: z.string(),
+  dataset_validators: validators.optional(),
+  /** SHA-256 of the downloaded document of weights. */
+  weights_digest: z.string().optional(),
+  weights_validators: validators.optional(),
+  /** Whether the dataset is the bundled sample. */
+  is_sample: z.boolean().optional(),
+  /** Version of the mapping, see `MAPPING_VERSION`; 1 for indices that do not record it. */
+  mapping_version: z.int().default(1),
+  /** Whether the dataset has the column `package_no`. Without it, a different number is not a change. */
+  has_package_no: z.boolean().default(true),
+  /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have no weights. */
+  has_weights: z.boolean().default(false),
+  /** The other optional fields that at least one package has. */
+  has_fields: z.array(z.string()).optional(),
+  /**
+   * The name rule of the index. NAME_RULE may have changed since. Older snapshots record no rule, and compare names by
+   * `exact`.
+   */
+  name_rule: z.enum(NAME_RULES).default('exact'),
+  /** Undefined if no chain was recorded. */
+  lineage: lineage.optional().catch(undefined),
+});
+
+/**
+ * The version of the package mapping that this release writes. Raise it for each added field: the next refresh then
+ * rebuilds even if the dataset has not changed. Older snapshots are served without the field, see `assertMapping`.
+ */
+export const MAPPING_VERSION = 4;
+
+/** The first version with `name.fold`. */
+export const FOLD_VERSION = 2;
+
+export type SnapshotMeta = z.infer<typeof snapshotMeta>;
+
+type OptionalFields = Pick<SnapshotMeta, 'has_weights' | 'has_fields'>;
+
+/**
+ * Checks the metadata of a new index with the schema that replicas use to read metadata.
+ * @throws {Error} with the name of the first invalid field.
+ */
+export function assertReadable(meta: SnapshotMeta): void {
+  const issue = snapshotMeta.safeParse(meta).error?.issues[0];
+  if (issue !== undefined)
+    throw new Error(`the _meta of the index would be invalid: ${issue.path.join('.')}: ${issue.message}`);
+}
+
+/** The part of the metadata that says which optional fields a snapshot has. */
+export function optionalMeta(fields: readonly string[]): OptionalFields {
+  const others = fields.filter((field) => field !== 'weight');
+  return { has_weights: fields.includes('weight'), ...(others.length > 0 && { has_fields: others }) };
+}
+
+/** The optional fields of a snapshot. */
+export function optionalFields({ has_weights, has_fields = [] }: OptionalFields): OptionalField[] {
+  const fields: string[] = [...has_fields, ...(has_weights ? ['weight'] : [])];
+  return OPTIONAL_FIELDS.filter((field) => fields.includes(field));
+}
+
+/** How many packages differ from the previous snapshot; undefined if the two were not compared. */
+export function changeCounts({ lineage }: SnapshotMeta): Record<ChangeKind, number> | undefined {
+  return lineage === undefined || lineage.ancestors.length === 0 ? undefined : lineage;
+}
