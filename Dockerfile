@@ -8,7 +8,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY tsconfig.json ./
 COPY src src
 COPY scripts/build.sh scripts/
-RUN npm run --silent build \
+RUN npm exec --call scripts/build.sh \
  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY LICENSE ./
 COPY data data

@@ -21,6 +21,13 @@ describe('Commands', () => {
     expect(listed).to.have.length(names.length + groups.length);
   });
 
+  it('install the packages that they need', () => {
+    // The others need none, or install them in the script that they run.
+    const others = ['test', 'bench', 'check', 'check:nightly', 'sbom', 'help'];
+    for (const [name, line] of Object.entries(packageJson.scripts))
+      if (!others.includes(name)) expect(line, name).to.match(/^node scripts\/setup\.mjs /);
+  });
+
   it('have no hidden steps before or after them', () => {
     for (const name of Object.keys(packageJson.scripts)) expect(name).not.to.match(/^(pre|post)/);
   });
