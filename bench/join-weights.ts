@@ -12,7 +12,7 @@ import { downloadInputs, type Inputs } from '../src/lists/download.js';
 
 const [dataset = '', weights] = process.argv.slice(2);
 const { signal } = new AbortController();
-const badRows = new BadRows(0, createLogger('silent', false));
+const badRows = new BadRows(0, createLogger('silent'));
 const urlOf = (path: string) => pathToFileURL(path).href;
 const config = readConfig({
   ELASTICSEARCH_URL: 'http://127.0.0.1:9200',

@@ -11,7 +11,7 @@ import {
 import { PROXIES, secretsIn } from '../src/config/secrets.js';
 import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../src/config/config.js';
 import { describeCrash, endOnCrash } from '../src/util/uncaught-errors.js';
-import { createLogger } from '../src/util/log.js';
+import { createLogger, terminalOutput } from '../src/util/log.js';
 import { createRedactor } from '../src/util/redact.js';
 import { startServer, type RunningServer } from '../src/server.js';
 import { differingVariables } from '../src/rebuild/built-from.js';
@@ -56,7 +56,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const config = readConfig(variables);
   const bar = new ProgressBar(process.stdout, signal);
   const secrets = secretsIn(env);
-  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
+  const log = createLogger(config.logLevel, { secrets, destination: await terminalOutput() });
   const server = await startServer(variables, { log, onRebuild: bar.show }).catch((error: unknown) => {
     const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
     // Another program may have taken the port after `assertPortFree`.

@@ -1,6 +1,6 @@
 import { ConfigError, readConfig } from './config/config.js';
 import { secretsIn } from './config/secrets.js';
-import { createLogger } from './util/log.js';
+import { createLogger, terminalOutput } from './util/log.js';
 import { startServer } from './server.js';
 import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
 
@@ -21,7 +21,7 @@ export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.S
   };
   try {
     const config = readConfig(env);
-    const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets, onError });
+    const log = createLogger(config.logLevel, { secrets, onError, destination: await terminalOutput() });
     log.info('starting');
     const server = await startServer(env, { log });
     isListening = true;

@@ -3,7 +3,7 @@ import { secretsIn } from '../config/secrets.js';
 import { checkElasticsearch } from '../elasticsearch/connection-check.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
-import { createLogger } from '../util/log.js';
+import { createLogger, terminalOutput } from '../util/log.js';
 import { abortOnStopSignal } from '../util/signals.js';
 import { exitWith, type Exit } from './command.js';
 
@@ -27,7 +27,7 @@ export function runRegistryCommand(
     const secrets = secretsIn(env);
     // `exitWith` prints failures in one line, so by default the log does not repeat them.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
-    const log = createLogger(level, process.stdout.isTTY, { secrets });
+    const log = createLogger(level, { secrets, destination: await terminalOutput() });
     if (config.redisUrl === undefined) {
       console.error(
         'REDIS_URL is not set: nothing keeps this command from running during a rebuild of a server',

@@ -44,7 +44,7 @@ export async function readList(
   signal: AbortSignal,
   { onBytes, onDownloaded }: Listener = {},
 ) {
-  const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
+  const badRows = new BadRows(config.maxBadRows, createLogger('fatal'));
   // The result is undefined only if the origin reports that the dataset is unchanged. Without the option `known`, the
   // origin is not asked.
   const { packages: file, takenAt } = (await downloadDataset(config, signal, {

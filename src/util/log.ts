@@ -1,5 +1,4 @@
 import { pino, symbols, type DestinationStream, type Logger } from 'pino';
-import pretty from 'pino-pretty';
 import { createRedactor, type Redact } from './redact.js';
 
 export type { Logger };
@@ -17,7 +16,7 @@ interface LogOptions {
   /** Texts to redact, in every form in which they may appear. */
   secrets?: readonly string[];
   /** Replaces standard output. */
-  destination?: DestinationStream;
+  destination?: DestinationStream | undefined;
   /**
    * Called when a JSON line cannot be written to standard output, for example because the disk is full. By default, the
    * error is ignored.
@@ -26,14 +25,12 @@ interface LogOptions {
 }
 
 /**
- * Logs to standard output: readable lines for a terminal, otherwise JSON lines. Secrets are redacted in all texts. Only
- * some fields of errors are logged, at any depth, because libraries attach requests, commands and connections with
- * credentials to their errors.
+ * Logs JSON lines to standard output. Secrets are redacted in all texts. Only some fields of errors are logged, at any
+ * depth, because libraries attach requests, commands and connections with credentials to their errors.
  */
 export function createLogger(
   level: string,
-  terminal: boolean,
-  { secrets = [], destination, onError = () => undefined }: LogOptions = {},
+  { secrets = [], onError = () => undefined, destination = standardOutput(onError) }: LogOptions = {},
 ): Logger {
   const redact = createRedactor(secrets);
   const options = {
@@ -42,10 +39,15 @@ export function createLogger(
     // The default serializer would replace the type of an error by `Object`, and join the messages of its causes.
     serializers: { err: (error: unknown) => error, msg: redact },
   };
-  if (destination !== undefined) return pino(options, destination);
-  return terminal
-    ? pino(options, pretty({ sync: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' }))
-    : pino(options, standardOutput(onError));
+  return pino(options, destination);
+}
+
+/** A destination with readable lines if standard output is a terminal, otherwise undefined. */
+export async function terminalOutput(): Promise<DestinationStream | undefined> {
+  if (!process.stdout.isTTY) return undefined;
+  // Loaded only here, because programs without a terminal, such as rebuild processes, start sooner without it.
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({ sync: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' });
 }
 
 /**

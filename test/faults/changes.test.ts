@@ -81,7 +81,7 @@ describe('A comparison that does not finish', function () {
     if (served?.meta === undefined) throw new Error('no snapshot is served');
     const index = newIndexName(alias, new Date());
     const created = { index, shards: 1, replicas: '0', meta: { ...served.meta, total: 0 } };
-    await createIndex(client, 'packages', created, { ...step, log: createLogger('silent', false) });
+    await createIndex(client, 'packages', created, { ...step, log: createLogger('silent') });
     const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
     const reasons: string[] = [];
     const write = (line: string) => {
@@ -92,7 +92,7 @@ describe('A comparison that does not finish', function () {
       };
       if (msg.startsWith('the changes were not recorded')) reasons.push(String(reason ?? err?.message));
     };
-    const log = createLogger('warn', false, { destination: { write } });
+    const log = createLogger('warn', { destination: { write } });
     try {
       const changes = await recordChanges({ client, exportPool, alias }, served, created, {
         ...step,

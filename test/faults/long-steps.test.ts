@@ -25,7 +25,7 @@ describe('A step that outlasts the request timeout', function () {
   const total = 3;
   const step = {
     signal: new AbortController().signal,
-    log: createLogger('silent', false),
+    log: createLogger('silent'),
     onBytes: () => undefined,
   };
   let index: string;

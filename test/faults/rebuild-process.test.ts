@@ -68,7 +68,7 @@ describe('The process of a rebuild', function () {
   /** The same without a server, with other limits. */
   async function rebuildingWithin(limits: Partial<typeof PROCESS_LIMITS>) {
     const config = readConfig({ ...suite.service.env, DATASET_URL: origin.url });
-    const own = await createRebuildContext(config, createLogger('silent', false), '');
+    const own = await createRebuildContext(config, createLogger('silent'), '');
     context = own;
     await waitFor(() => own.redis?.status === 'ready', 'Redis');
     const env = { ...suite.service.env, DATASET_URL: origin.url };

@@ -55,7 +55,7 @@ function composed(): { options: Record<string, string>; memoryBytes: number } {
 describe('The Redis of docker-compose.yml, with more clients than fit into its memory,', function () {
   this.timeout(120_000);
   const { options, memoryBytes } = composed();
-  const log = createLogger('silent', false);
+  const log = createLogger('silent');
   const engine = useOwnEngine('redis');
   let redis: Redis;
   let service: Redis;

@@ -24,7 +24,7 @@ const LOCK_MS = 1000;
 describe('With a Redis that fails,', function () {
   this.timeout(120_000);
   const engine = useOwnEngine('redis');
-  const log = createLogger('silent', false);
+  const log = createLogger('silent');
 
   describe('a service', () => {
     const suite = useService(

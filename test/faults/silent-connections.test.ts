@@ -71,7 +71,7 @@ describe('A connection that silently stops forwarding', function () {
     };
     const counting = async () => {
       const link = await linkTo(redis.url);
-      const client = await createRedis(link.url, createLogger('silent', false), '');
+      const client = await createRedis(link.url, createLogger('silent'), '');
       openings.push(() => client.disconnect());
       await expectReplaced(link, 'Redis', () => client.exists('silent-connections'));
     };

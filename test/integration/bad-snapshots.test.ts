@@ -96,7 +96,7 @@ describe('A bad snapshot', function () {
     const { alias, env } = suite.service;
     // Only a registry with the slug of the sample may be built from it; this one has another alias.
     const config = readConfig({ ...env, REGISTRY_SLUG: DEFAULT_SLUG });
-    const context = await createRebuildContext(config, createLogger('silent', false), '');
+    const context = await createRebuildContext(config, createLogger('silent'), '');
     const { signal } = new AbortController();
     const attempt = rebuild(
       { ...context, alias },

@@ -8,7 +8,7 @@ process.setSourceMapsEnabled(false);
 
 /** A server like that of `src/main.ts`, with shorter timeouts of clients, for tests that wait for them. */
 const server = await startServer(process.env, {
-  log: createLogger('info', false, { secrets: [] }),
+  log: createLogger('info', { secrets: [] }),
   timeouts: { ...SERVER_TIMEOUTS, inactive: 3000, linger: 1000 },
 });
 process.once('SIGTERM', () => void server.stop().then(() => process.exit()));

@@ -106,7 +106,7 @@ function variablesOf(slug: string, env: Record<string, string>): Record<string, 
 
 /** Logs everything to `logLines`. */
 function logOf(variables: Record<string, string>): Logger {
-  return createLogger('trace', false, { secrets: secretsIn(variables), destination: logStream });
+  return createLogger('trace', { secrets: secretsIn(variables), destination: logStream });
 }
 
 /**

@@ -22,7 +22,7 @@ export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOpt
   ignoreUserSignals();
   const signal = stopSignal();
   const config = readConfig(env);
-  const log = createLogger(config.logLevel, false, {
+  const log = createLogger(config.logLevel, {
     secrets,
     destination: { write: (line) => void send({ type: 'log', line }) },
   });

@@ -14,7 +14,7 @@ describe('An aborted request of a rebuild', () => {
       stopping.abort();
     });
     const client = createRebuildClient({ nodes: [new URL(silent.url).origin], apiKey: undefined });
-    const log = createLogger('silent', false);
+    const log = createLogger('silent');
     const refresh = (signal: AbortSignal) => client.indices.refresh({ index: 'any' }, { signal });
     await rejects(retry(refresh, { signal: stopping.signal, log }));
     expect(performance.now() - abortedAt).to.be.within(0, 200);

@@ -22,7 +22,7 @@ async function logOf(handle: (socket: Socket, connection: number) => void) {
   const { port } = server.address() as AddressInfo;
   const lines: { msg: string; err?: { message: string } }[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as (typeof lines)[number]);
-  const log = createLogger('info', false, { destination: { write } });
+  const log = createLogger('info', { destination: { write } });
   const redis = await createRedis(`redis://u:change-me@127.0.0.1:${port}`, log, 'counting locally', 10);
   try {
     await waitFor(() => connections > 5, 'further attempts');
@@ -87,7 +87,7 @@ async function withServer<T>(
   await once(server, 'listening');
   const lines: { msg: string }[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as { msg: string });
-  const log = createLogger('info', false, { destination: { write } });
+  const log = createLogger('info', { destination: { write } });
   const url = address.replace('PORT', String((server.address() as AddressInfo).port));
   const redis = await createRedis(url, log, 'counting locally', 10);
   try {

@@ -8,7 +8,7 @@ import { SearchRunner } from '../../../src/search/search-runner.js';
 describe('SearchRunner', () => {
   it('logs once that there are too many open files, and no other failure of a connection', async () => {
     const lines: string[] = [];
-    const log = createLogger('info', false, { destination: { write: (line) => void lines.push(line) } });
+    const log = createLogger('info', { destination: { write: (line) => void lines.push(line) } });
     const limiter = new ConcurrencyLimiter({ running: 1, waiting: 9 });
     const runner = new SearchRunner({ search: limiter, similar: limiter }, undefined as never, log);
     const fail = (error: Error) =>

@@ -19,7 +19,7 @@ function predictor(read: (index: string) => NameSample) {
       reads.push(index);
       return Promise.resolve().then(() => read(index));
     },
-    createLogger('info', false, { destination: { write: (line) => lines.push(line) } }),
+    createLogger('info', { destination: { write: (line) => lines.push(line) } }),
   );
   return { tiers, reads, lines };
 }

@@ -46,7 +46,7 @@ const FORMS = [
 function logged(write: (log: ReturnType<typeof createLogger>) => void): Record<string, unknown> {
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
-  write(createLogger('trace', false, { secrets: secretsIn(ENV), destination }));
+  write(createLogger('trace', { secrets: secretsIn(ENV), destination }));
   expect(lines).to.have.length(1);
   for (const form of FORMS) {
     // Verbatim, and escaped as in JSON.
@@ -117,7 +117,7 @@ describe('The log', () => {
   it('keeps numbers, times and words that only resemble a secret', () => {
     const lines: string[] = [];
     const secrets = secretsIn({ REBUILD_SECRET: 'a', BYPASS_SECRET: '100', DATASET_URL: 'https://h/x?n=1' });
-    const log = createLogger('info', false, { secrets, destination: { write: (line) => lines.push(line) } });
+    const log = createLogger('info', { secrets, destination: { write: (line) => lines.push(line) } });
     const line = { total: 100, index: 'a-packages', msg: 'serving another snapshot' };
     const { msg, ...fields } = line;
     log.info(fields, msg);

@@ -37,7 +37,7 @@ describe('FailoverLimiter', () => {
     };
     const redis = { eval: evaluate } as unknown as Redis;
     const write = (line: string) => warnings.push((JSON.parse(line) as { msg: string }).msg);
-    const log = createLogger('warn', false, { destination: { write } });
+    const log = createLogger('warn', { destination: { write } });
     const policy = { name: 'test', points: LIMIT, windowSeconds: 60 };
     limiter = new FailoverLimiter(policy, { redis, slug: 'test', log, stats: new Map() });
   });

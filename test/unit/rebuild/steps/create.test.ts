@@ -35,7 +35,7 @@ describe('createIndex', () => {
   // The Elasticsearch of the tests has no such policies.
   it('warns of a lifecycle policy from an index template', async () => {
     let logged = '';
-    const log = createLogger('warn', false, { destination: { write: (line) => (logged += line) } });
+    const log = createLogger('warn', { destination: { write: (line) => (logged += line) } });
     const settings = { index: { lifecycle: { name: 'thirty-days' } } };
     await create(() => Promise.resolve(), settings, { ...STEP, log });
     expect(JSON.parse(logged)).to.include({ index, policy: 'thirty-days' });

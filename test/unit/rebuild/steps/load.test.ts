@@ -64,7 +64,7 @@ async function load(
     throttled,
     stallMs,
     pauseMs: 50,
-    log: createLogger('silent', false),
+    log: createLogger('silent'),
     signal,
     onRows: (count) => counts.push(count),
   }).catch((error: unknown) => error as Error);
