@@ -67,7 +67,7 @@ export function rebuildContextOf(connections: Connections, config: Config, log: 
     config,
     log,
     alias,
-    snapshots: new SnapshotWatcher(reader, alias, log, config.changesRetention),
+    snapshots: new SnapshotWatcher(reader, alias, log),
     lock: redis && new RebuildLock(redis, slug, log),
     status: redis && new StatusStore(redis, slug, log),
   };

@@ -42,8 +42,8 @@ export function createSearchLimiters(nodes: number): SearchLimiters {
 }
 
 /**
- * Runs a limited number of client searches at a time. Logs slow searches. If Elasticsearch refuses a search of the
- * current index, the snapshot watcher repeats the search. If it is refused again, the service is unhealthy.
+ * Runs a limited number of client searches at a time. Logs slow searches. If Elasticsearch refuses a search, the
+ * snapshot watcher searches, too. If that search is refused, the service is unhealthy.
  */
 export class SearchRunner {
   #nextWarning = 0;
@@ -77,7 +77,7 @@ export class SearchRunner {
     try {
       return await search();
     } catch (error) {
-      if (error instanceof SearchRefusedError) this.snapshots.onRefused(what.index, search);
+      if (error instanceof SearchRefusedError) this.snapshots.onRefused();
       this.#warnOfOpenFiles(error);
       throw error;
     } finally {

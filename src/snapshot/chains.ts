@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { IndexClosedError, IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Snapshot } from './snapshot.js';
 import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
-import { builtAt, isChangesOf, snapshotIdOf } from './index-names.js';
+import { isChangesOf, snapshotIdOf } from './index-names.js';
 
 /** Time until missing changes are requested again, in milliseconds: an operator may restore or open their index. */
 const MISSING_MS = 60_000;
@@ -54,9 +54,10 @@ export class Chains {
   ): Promise<ChangesSource> {
     let snapshot = await this.snapshots.select(id);
     let chain = this.#chain(snapshot, since, isFiltered);
-    if (chain === undefined) {
-      await this.snapshots.refreshAll();
-      snapshot = await this.snapshots.select(id);
+    // The chain of a given snapshot never becomes longer.
+    if (chain === undefined && id === undefined) {
+      await this.snapshots.refresh();
+      snapshot = this.snapshots.served();
       chain = this.#chain(snapshot, since, isFiltered);
     }
     if (chain !== undefined) return { ...snapshot, chain };
@@ -93,11 +94,7 @@ export class Chains {
     const { ancestors = [] } = snapshot.meta.lineage ?? {};
     if (this.idsOf(snapshot).includes(since)) return 'not_filterable';
     if (ancestors.includes(since)) return 'changes_deleted';
-    // Two ids may have the same time, because the time in an id is in whole seconds. If a chain is shorter than
-    // CHANGES_RETENTION, none of its snapshots has expired.
-    const isFull = ancestors.length === this.snapshots.changesRetention;
-    const oldest = builtAt(ancestors.at(-1) ?? '') ?? '';
-    return isFull && (builtAt(since) ?? '') <= oldest ? 'expired' : 'not_in_chain';
+    return 'not_in_chain';
   }
 
   /** @returns undefined if `since` is not in the chain. */

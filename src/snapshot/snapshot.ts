@@ -1,7 +1,7 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { errorIn } from '../elasticsearch/elasticsearch.js';
 import { ElasticsearchUnavailableError, isRetryable } from '../elasticsearch/elasticsearch-errors.js';
-import { builtAt, snapshotIdOf } from './index-names.js';
+import { builtAt, previousAliasOf, snapshotIdOf } from './index-names.js';
 import { snapshotMeta, type SnapshotMeta } from './snapshot-meta.js';
 
 /** A complete list of packages, in an index that never changes again. */
@@ -23,11 +23,12 @@ export function assertMapping({ index, meta }: Snapshot, version: number): void 
   if (meta.mapping_version < version) throw new EarlierMappingError(index);
 }
 
-/** The alias points to several indices, or an index has the alias's name. Only an operator can correct this. */
-export class AmbiguousAliasError extends ElasticsearchUnavailableError {}
+/** What the alias points to cannot be served. Only an operator can correct this. The message says how. */
+export class UnusableAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
 export interface FoundIndex extends Omit<Snapshot, 'meta'> {
+  aliases: string[];
   /** Undefined if `_meta` was written by another version, or not by this service. */
   meta: SnapshotMeta | undefined;
   /** When the index was created, in milliseconds since the epoch. */
@@ -40,42 +41,46 @@ export interface FoundIndex extends Omit<Snapshot, 'meta'> {
 
 /**
  * The index an alias points to, or undefined if there is none.
+ * @param alias may also be the name of a snapshot index.
  * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond, or its response is incomplete.
- * @throws {AmbiguousAliasError} if the alias points to more than one index, or an index has the alias's name.
+ * @throws {UnusableAliasError} if the alias points to more than one index, or an index has the alias's name.
  */
 export async function findIndex(
   client: Client,
   alias: string,
   options: Pick<TransportRequestOptions, 'signal'> = {},
 ): Promise<FoundIndex | undefined> {
-  // Retried without a pause, because users wait: the client's backoff of up to two seconds would take too long.
-  const found = await client.indices
-    .get(metadataRequest(alias), { retryBackoff: () => 0, ...options })
-    .catch(undefinedIfAbsent);
-  if (found === undefined) return undefined;
-  // Elasticsearch reports an absent alias as an error, so a response without an index is incomplete. A proxy may have
-  // changed it.
-  if (!isComplete(found))
-    throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
-  const [index = '', ...others] = Object.keys(found).sort().reverse();
+  return indexBehind(alias, await getIndices(client, [alias], options));
+}
+
+/**
+ * The indices of the current and the previous snapshot, found with one request. `previous` is undefined if its index is
+ * closed, or if there is no current snapshot.
+ * @throws the errors of `findIndex` for the alias of the current snapshot.
+ */
+export async function findServed(
+  client: Client,
+  alias: string,
+): Promise<{ current: FoundIndex | undefined; previous: FoundIndex | undefined }> {
+  const previousAlias = previousAliasOf(alias);
+  // The first snapshot has no previous one. Unlike a name, a pattern may match nothing.
+  const found = await getIndices(client, [alias, `${previousAlias}*`]);
+  const current = indexBehind(
+    alias,
+    found.filter(({ aliases, index }) => index === alias || aliases.includes(alias)),
+  );
+  return { current, previous: found.find(({ aliases }) => aliases.includes(previousAlias)) };
+}
+
+/** @throws {UnusableAliasError} like `findIndex`. */
+function indexBehind(alias: string, [found, ...others]: FoundIndex[]): FoundIndex | undefined {
   if (others.length > 0) {
-    const cause = new Error([index, ...others].join(', '));
-    throw new AmbiguousAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
+    const cause = new Error([found, ...others].map((one) => one?.index).join(', '));
+    throw new UnusableAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
   }
-  // Callers may also pass the name of a snapshot index.
-  if (index === alias && builtAt(index) === undefined) {
-    throw new AmbiguousAliasError(`an index has the name of the alias ${alias}: rename or delete it`);
-  }
-  const { mappings, settings } = found[index] ?? {};
-  return {
-    index,
-    id: snapshotIdOf(index),
-    shards: Number(settings?.index?.number_of_shards),
-    meta: snapshotMeta.safeParse(mappings?._meta).data,
-    createdAt: Number(settings?.index?.creation_date),
-    closed: String(settings?.index?.verified_before_close) === 'true',
-    block: BLOCKS.find((name) => String(settings?.index?.blocks?.[name]) === 'true'),
-  };
+  if (found?.index === alias && builtAt(alias) === undefined)
+    throw new UnusableAliasError(`an index has the name of the alias ${alias}: rename or delete it`);
+  return found;
 }
 
 /**
@@ -85,19 +90,46 @@ export async function findIndex(
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
 /** Requests only the fields that a snapshot needs, because every replica polls every second. */
-function metadataRequest(alias: string): estypes.IndicesGetRequest {
-  return {
-    index: alias,
-    features: ['mappings', 'settings'],
-    filter_path: [
-      '*.mappings._meta',
-      ...['number_of_shards', 'creation_date', 'verified_before_close', 'blocks'].map(
-        (name) => `*.settings.index.${name}`,
-      ),
-      'error',
-      'status',
-    ],
-  };
+const FILTER_PATH = [
+  '*.aliases',
+  '*.mappings._meta',
+  ...['number_of_shards', 'creation_date', 'verified_before_close', 'blocks'].map(
+    (name) => `*.settings.index.${name}`,
+  ),
+  'error',
+  'status',
+];
+
+/**
+ * The indices with these names or aliases; none if one that is named without a pattern does not exist.
+ * @throws {ElasticsearchUnavailableError} like `findIndex`.
+ */
+async function getIndices(
+  client: Client,
+  names: string[],
+  options: TransportRequestOptions = {},
+): Promise<FoundIndex[]> {
+  const features: estypes.IndicesGetFeature[] = ['aliases', 'mappings', 'settings'];
+  const found = await client.indices
+    // Retried without a pause, because users wait: the client's backoff of up to two seconds would take too long.
+    .get({ index: names, features, filter_path: FILTER_PATH }, { retryBackoff: () => 0, ...options })
+    .catch(undefinedIfAbsent);
+  if (found === undefined) return [];
+  const indices = Object.entries(found).map(([index, { aliases, mappings, settings }]) => ({
+    index,
+    aliases: Object.keys(aliases ?? {}),
+    id: snapshotIdOf(index),
+    shards: Number(settings?.index?.number_of_shards),
+    meta: snapshotMeta.safeParse(mappings?._meta).data,
+    createdAt: Number(settings?.index?.creation_date),
+    closed: String(settings?.index?.verified_before_close) === 'true',
+    block: BLOCKS.find((name) => String(settings?.index?.blocks?.[name]) === 'true'),
+  }));
+  // Elasticsearch reports an absent alias as an error, so a response without an index is incomplete. A proxy may have
+  // changed it.
+  if (indices.length === 0 || indices.some(({ createdAt }) => Number.isNaN(createdAt)))
+    throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
+  return indices;
 }
 
 /**
@@ -114,23 +146,7 @@ function undefinedIfAbsent(error: unknown): undefined {
   throw new ElasticsearchUnavailableError(error.message, { cause: error });
 }
 
-/** Whether a response contains indices with the settings that every index has. */
-function isComplete(found: unknown): found is estypes.IndicesGetResponse {
-  const indices = Object.values((found ?? {}) as Partial<estypes.IndicesGetResponse>);
-  return (
-    indices.length > 0 && indices.every((index) => index?.settings?.index?.number_of_shards !== undefined)
-  );
-}
-
 /** Whether this version can serve a snapshot. */
 export function isReadable(found: FoundIndex): found is FoundIndex & Snapshot {
   return found.meta !== undefined;
-}
-
-/** Shortens the chain of a snapshot to at most `limit` ancestors. The index may have been built with a higher limit. */
-export function withChainLimit(snapshot: Snapshot, limit: number): Snapshot {
-  const { meta } = snapshot;
-  if (meta.lineage === undefined) return snapshot;
-  const ancestors = meta.lineage.ancestors.slice(0, limit);
-  return { ...snapshot, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
 }

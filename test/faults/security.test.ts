@@ -320,26 +320,23 @@ describe('An Elasticsearch with security', function () {
     expect(await everything()).to.deep.equal(before);
   });
 
-  it('serves with a key of an earlier release, and the previous snapshot only on replicas that have served it', async () => {
+  it('serves with a key of an earlier release, except the previous snapshot', async () => {
     const { indices = [] } = readerRole(slug);
     const older = indices.filter(({ names }) => !names.includes(previousAliasOf(alias)));
     expect(older).to.have.length(2);
     const env = { ELASTICSEARCH_API_KEY: await createKey(older) };
     const search = async (url: string, index: string) =>
       (await request(`${url}/search?q=lib&snapshot=${snapshotIdOf(index)}`)).status;
-    await withServer(env, async (first) => {
+    await withServer(env, async (url) => {
       const before = await served();
-      expect(await search(first, before)).to.equal(200);
+      expect(await search(url, before)).to.equal(200);
       await suite.publish(PACKAGES);
       const now = await served();
       expect(now).not.to.equal(before);
-      await withServer(env, async (fresh) => {
-        for (const url of [first, fresh]) expect(await search(url, now)).to.equal(200);
-        expect(await search(first, before)).to.equal(200);
-        expect(await search(fresh, before)).to.equal(410);
-        // With the keys of this release, every replica finds it.
-        expect(await search(suite.service.url, before)).to.equal(200);
-      });
+      expect(await search(url, now)).to.equal(200);
+      expect(await search(url, before)).to.equal(410);
+      // With the keys of this release, every replica finds it.
+      expect(await search(suite.service.url, before)).to.equal(200);
     });
   });
 

@@ -230,17 +230,10 @@ describe('Snapshots', function () {
     expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n - 1}-00`]);
   });
 
-  it('that never existed get 410, and the lookups of such ids are throttled', async () => {
-    const began = performance.now();
+  it('that never existed get 410', async () => {
     const paths = ['/browse?', '/search?q=lib&', '/packages/lib?', '/lookup?name=a&', '/similar?name=a&'];
-    const ask = (i: number) =>
-      suite.service.get(`${paths[i % paths.length]}snapshot=20200101t000000z-0000000${i % 10}`);
-    for (const answer of await Promise.all(Array.from({ length: 20 }, (_, i) => ask(i)))) {
-      expectProblem(answer, 410, 'snapshot_gone');
-    }
-    expectProblem(await ask(1), 410, 'snapshot_gone');
-    // The second look waits until 200 ms after the first.
-    expect(performance.now() - began).to.be.greaterThan(150);
+    const ask = (path: string) => suite.service.get(`${path}snapshot=20200101t000000z-00000000`);
+    for (const answer of await Promise.all(paths.map(ask))) expectProblem(answer, 410, 'snapshot_gone');
   });
 
   // Every malformed cursor: test/unit/search/cursor.test.ts.

@@ -16,12 +16,11 @@ import { Problem, PROBLEMS, retryAfter, type ProblemCode } from '../problems/pro
 const GONE: Record<GoneReason, string> = {
   replaced: PROBLEMS.snapshot_gone.detail,
   deleted: 'snapshot was deleted during this request; start again without it',
-  expired: 'since is older than the snapshots whose changes are kept; fetch the whole list again',
   changes_deleted: 'changes after since were deleted; fetch the whole list again',
   not_filterable: 'an earlier release recorded changes after since: they have no filters; fetch all changes',
   not_in_chain:
-    'since did not lead to the snapshot that is read: it was rolled back or is no earlier one, or a later one could not be ' +
-    'compared with it; fetch the whole list again',
+    'since did not lead to the snapshot that is read, or is older than the snapshots whose changes are kept; fetch the ' +
+    'whole list again',
 };
 
 /** The problem of each class of errors: its code and, optionally, its text and `Retry-After` in seconds. */
