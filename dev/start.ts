@@ -57,12 +57,14 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const bar = new ProgressBar(process.stdout, signal);
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, { secrets, destination: await terminalOutput() });
-  const server = await startServer(variables, { log, onRebuild: bar.show }).catch((error: unknown) => {
-    const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-    // Another program may have taken the port after `assertPortFree`.
-    if (syscall !== 'listen' || port === undefined) throw error;
-    throw cannotListen(port === config.metricsPort ? 'METRICS_PORT' : 'PORT', port, config.host, error);
-  });
+  const server = await startServer(config, { log, env: variables, onRebuild: bar.show }).catch(
+    (error: unknown) => {
+      const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
+      // Another program may have taken the port after `assertPortFree`.
+      if (syscall !== 'listen' || port === undefined) throw error;
+      throw cannotListen(port === config.metricsPort ? 'METRICS_PORT' : 'PORT', port, config.host, error);
+    },
+  );
   cleanups.push(async () => {
     bar.close();
     await server.stop();

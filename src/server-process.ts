@@ -23,7 +23,7 @@ export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.S
     const config = readConfig(env);
     const log = createLogger(config.logLevel, { secrets, onError, destination: await terminalOutput() });
     log.info('starting');
-    const server = await startServer(env, { log });
+    const server = await startServer(config, { log, env });
     isListening = true;
     log.info({ signal: await signal }, 'stopping');
     if (await server.stop()) {

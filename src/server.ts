@@ -6,7 +6,7 @@ import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
 import { SearchPool } from './elasticsearch/search-pool.js';
 import { lacksPrivilege } from './elasticsearch/lacks-privilege.js';
-import { readConfig, type Config } from './config/config.js';
+import type { Config } from './config/config.js';
 import { aliasOf, changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
@@ -52,6 +52,8 @@ export interface RunningServer {
 
 interface ServerOptions {
   log: Logger;
+  /** The environment variables that the configuration was read from. Rebuilds read them, too. */
+  env: NodeJS.ProcessEnv;
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
   /** Timeouts of client connections, instead of the defaults. */
@@ -60,11 +62,9 @@ interface ServerOptions {
 
 /**
  * Starts the service: connects, creates the app, starts polling the alias, and listens, even if Elasticsearch is down.
- * @param env the environment variables of the configuration. Rebuilds read them, too.
- * @throws {ConfigError}, and errors of `listen` such as EADDRINUSE, after stopping everything.
+ * @throws errors of `listen` such as EADDRINUSE, after stopping everything.
  */
-export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions): Promise<RunningServer> {
-  const config = readConfig(env);
+export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
   const connections = await connect(config, log, LIMITS_ARE_LOCAL);
   if (connections.redis === undefined)
@@ -72,7 +72,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   const tooFewFiles = describeOpenFiles(config.maxConnections);
   if (tooFewFiles !== undefined) log.warn(tooFewFiles);
   const stopping = new AbortController();
-  const { registry, server, metricsServer, pools } = createServers(env, config, connections, options);
+  const { registry, server, metricsServer, pools } = createServers(config, connections, options);
   const { snapshots, rebuilds, scheduler } = registry;
 
   const end = async () => {
@@ -118,10 +118,9 @@ async function warnOfOldKeys({ elasticsearch, registry }: Config, log: Logger): 
 
 /** Creates the registry, the app, and the servers of the API and of the metrics. The servers do not listen yet. */
 function createServers(
-  env: NodeJS.ProcessEnv,
   config: Config,
   connections: Connections,
-  { log, timeouts, onRebuild }: ServerOptions,
+  { log, env, timeouts, onRebuild }: ServerOptions,
 ) {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;

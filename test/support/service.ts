@@ -120,7 +120,7 @@ export async function startService(
 ): Promise<Service> {
   const variables = variablesOf(slug, env);
   const config = readConfig(variables);
-  const server = await startServer(variables, { log: logOf(variables) });
+  const server = await startServer(config, { log: logOf(variables), env: variables });
   const elasticsearch = new Client({
     nodes: [...config.elasticsearch.nodes],
     ...(auth === undefined ? {} : { auth }),
