@@ -3,11 +3,7 @@ import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import { setImmediate, setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import {
-  ConnectionCheckError,
-  checkElasticsearch,
-  checkRedis,
-} from '../src/elasticsearch/connection-check.js';
+import { ConnectionCheckError, checkElasticsearch } from '../src/elasticsearch/connection-check.js';
 import { PROXIES, secretsIn } from '../src/config/secrets.js';
 import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../src/config/config.js';
 import { describeCrash, endOnCrash } from '../src/util/uncaught-errors.js';
@@ -15,6 +11,7 @@ import { createLogger, terminalOutput } from '../src/util/log.js';
 import { createRedactor } from '../src/util/redact.js';
 import { startServer, type RunningServer } from '../src/server.js';
 import { differingVariables } from '../src/rebuild/built-from.js';
+import { checkRedis } from './check-redis.js';
 import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
 import { readArguments } from '../src/cli/command.js';

@@ -1,23 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
-import { Redis } from 'ioredis';
-import { messageOf } from '../util/error-message.js';
 import type { Logger } from '../util/log.js';
 import {
   createReadClient,
+  describeAuthError,
   describeConnectionError,
   NotElasticsearchError,
   type ElasticsearchAccess,
 } from './elasticsearch.js';
-import { describeRedisError, NO_RESPONSE, probeWrites, UNPRIVILEGED } from '../redis/redis.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
 
-const REDIS_TIMEOUT_MS = 3000;
-
 /** Pause between two checks, in milliseconds. */
 const CHECK_PAUSE_MS = 5000;
+
+/** The message if there is neither a key nor a user that Elasticsearch accepts. */
+const NO_KEY = 'Elasticsearch requires ELASTICSEARCH_API_KEY, or a valid user in ELASTICSEARCH_URL';
 
 /** Elasticsearch or Redis at a configured address is unusable. The message is one line for the operator. */
 export class ConnectionCheckError extends Error {
@@ -65,7 +64,7 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
  * The error to throw. Undefined if the credentials are valid but lack the privilege for this request, because no other
  * request needs this privilege.
  */
-function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
+function describe(error: unknown, { apiKey }: ElasticsearchAccess): Error | undefined {
   const { cause } = error as Error;
   if (cause instanceof NotElasticsearchError) {
     return wrongServer(
@@ -74,7 +73,10 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
   }
   if (error instanceof errors.ResponseError) {
     if (error.statusCode === 403) return undefined;
-    if (error.statusCode === 401) return new ConnectionCheckError(describeRejectedCredentials(nodes, apiKey));
+    if (error.statusCode === 401) {
+      const refusal = apiKey === undefined ? NO_KEY : describeAuthError(error, 'ELASTICSEARCH_API_KEY');
+      return new ConnectionCheckError(`${refusal}: make keys with npm run keys`);
+    }
     return wrongServer(`a server that responds with ${error.statusCode}`);
   }
   const silence = describeConnectionError(error);
@@ -85,44 +87,4 @@ function wrongServer(found: string, Type = ConnectionCheckError): ConnectionChec
   return new Type(
     `ELASTICSEARCH_URL points to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
   );
-}
-
-function describeRejectedCredentials(nodes: readonly string[], apiKey: string | undefined): string {
-  if (apiKey !== undefined)
-    return 'Elasticsearch does not accept ELASTICSEARCH_API_KEY: make another one with npm run keys';
-  return nodes.some((node) => new URL(node).username !== '')
-    ? 'Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them'
-    : 'Elasticsearch requires authentication: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
-}
-
-/** Checks that Redis responds at `REDIS_URL`, and accepts writes. @throws {ConnectionCheckError} */
-export async function checkRedis(url: string, slug: string): Promise<void> {
-  const redis = new Redis(url, {
-    ...UNPRIVILEGED,
-    lazyConnect: true,
-    connectTimeout: REDIS_TIMEOUT_MS,
-    commandTimeout: REDIS_TIMEOUT_MS,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  // The first `error` event. It is more specific than the error that `connect` rejects with.
-  let refusal: Error | undefined;
-  redis.on('error', (error: Error) => (refusal ??= error));
-  try {
-    await redis.connect();
-    // ioredis connects even if the database does not exist.
-    if (refusal !== undefined) throw refusal;
-    await probeWrites(redis, slug);
-  } catch (error) {
-    const cause = refusal ?? (error as Error);
-    const described = describeRedisError(cause, redis);
-    throw new ConnectionCheckError(
-      described === NO_RESPONSE
-        ? `${described} at REDIS_URL (${messageOf(cause)}): start it, or correct the address`
-        : described,
-      { cause },
-    );
-  } finally {
-    redis.disconnect();
-  }
 }

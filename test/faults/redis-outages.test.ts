@@ -1,5 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import { checkRedis } from '../../src/elasticsearch/connection-check.js';
+import { checkRedis } from '../../dev/check-redis.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';

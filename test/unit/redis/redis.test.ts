@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { createServer as createTlsServer } from 'node:tls';
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
-import { checkRedis } from '../../../src/elasticsearch/connection-check.js';
+import { checkRedis } from '../../../dev/check-redis.js';
 import { createRedis, describeRedisError, RETRY_STEP_MS } from '../../../src/redis/redis.js';
 import { createLogger } from '../../../src/util/log.js';
 import { RedisWindows } from '../../../src/http/limits/redis-windows.js';
