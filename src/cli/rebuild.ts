@@ -79,10 +79,7 @@ async function rebuild(context: RebuildContext, signal: AbortSignal, options: St
     console.error('stopped; what is served has not changed');
     return EXIT.stopped;
   }
-  if ('failure' in outcome) {
-    const { failure, details } = outcome;
-    throw new Error(`the rebuild failed: ${failure.reason}${details === '' ? '' : ` (${details})`}`);
-  }
+  if ('failure' in outcome) throw new Error(`the rebuild failed: ${outcome.failure.reason}`);
   const { index, skipped, warning } = outcome;
   if (skipped !== undefined) printSkipped(skipped);
   if (warning !== undefined) console.error(warning);

@@ -1,5 +1,4 @@
 import { ConfigError, DEFAULT_SLUG, readConfig } from '../config/config.js';
-import { secretsIn } from '../config/secrets.js';
 import { checkElasticsearch } from '../elasticsearch/connection-check.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
@@ -24,10 +23,9 @@ export function runRegistryCommand(
 ): Promise<void> {
   return exitWith(env, async () => {
     const config = readConfig(env);
-    const secrets = secretsIn(env);
     // `exitWith` prints failures in one line, so by default the log does not repeat them.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
-    const log = createLogger(level, { secrets, destination: await terminalOutput() });
+    const log = createLogger(level, { secrets: config.secrets, destination: await terminalOutput() });
     if (config.redisUrl === undefined) {
       console.error(
         'REDIS_URL is not set: nothing keeps this command from running during a rebuild of a server',

@@ -11,6 +11,7 @@ import {
 } from './addresses.js';
 import { DATASET_FORMATS, defaultNameRule } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
+import { secretsIn } from './secrets.js';
 import * as FORMATS from '../lists/formats/index.js';
 import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
@@ -246,6 +247,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     cacheMaxBytes: value.CACHE_MAX_BYTES,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
+    /** All secrets in the environment, for redaction. */
+    secrets: secretsIn(env),
   };
 }
 

@@ -1,7 +1,6 @@
 import { messageOf } from '../util/error-message.js';
 import type { Logger } from '../util/log.js';
 import { truncateReason } from '../util/reason-text.js';
-import { redactAddresses } from './redact-addresses.js';
 
 /**
  * The dataset cannot be downloaded or is invalid. The message is for the operator. It states the reason and, if known,
@@ -31,9 +30,7 @@ export class OriginUnavailableError extends DatasetError {
  * The reason of a failed transfer. Node's message for a connection that closes during the response is only "aborted".
  */
 export function describeFailure(error: Error): string {
-  const { message } = error;
-  const reason =
-    message === 'aborted' ? 'the connection was closed before the end' : messageOf(error, redactAddresses);
+  const reason = error.message === 'aborted' ? 'the connection was closed before the end' : messageOf(error);
   return `the dataset could not be downloaded: ${reason}`;
 }
 

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
-import { NotElasticsearchError } from '../elasticsearch/elasticsearch.js';
 import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Logger } from '../util/log.js';
 import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
@@ -92,15 +91,11 @@ export async function retry<T>(
   }
 }
 
-/**
- * Keeps a `RetryableError`. Other errors are replaced: their messages may contain addresses, and clients see the
- * message.
- */
-function givenUp(error: Error, stallMs: number): Error {
-  if (error instanceof RetryableError) return error;
-  const { cause } = error;
-  const what = cause instanceof NotElasticsearchError ? cause.message : 'Elasticsearch did not respond';
-  return new ElasticsearchUnavailableError(`${what} for ${describeMs(stallMs)}`, { cause: error });
+function givenUp(cause: Error, stallMs: number): Error {
+  if (cause instanceof RetryableError) return cause;
+  return new ElasticsearchUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
+    cause,
+  });
 }
 
 function describeMs(ms: number): string {

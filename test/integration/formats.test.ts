@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonPaths } from '../../src/config/json-paths.js';
-import { publicReason } from '../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../src/rebuild/process/failure-reason.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { EXAMPLES, type ListExample } from '../support/lists.js';
 import { logLines, newSlug, rebuildHere, startService, type Service } from '../support/service.js';
@@ -90,7 +90,7 @@ for (const example of ONE_EACH) {
       const builds = await service.indices();
       isLoginRequired = true;
       const refresh = rebuildHere(env, service.slug, { skipIf: 'unchanged' });
-      expect(await refresh.catch(publicReason)).to.match(/expected|the header has no column/);
+      expect(await refresh.catch(reasonOf)).to.match(/expected|the header has no column/);
       expect(await service.indices()).to.deep.equal(builds);
       expect(await browseAll(service)).to.deep.equal(entriesOf(example));
     });
@@ -108,7 +108,7 @@ describe('A list with an invalid package', function () {
     const env = { DATASET_URL: origin.url, DATASET_FORMAT: 'jsonl', PACKAGE_URL_TEMPLATE: TEMPLATE };
     const lenient = await startService({ ...env, DATASET_MAX_BAD_ROWS: '3' });
     try {
-      expect(await rebuildHere(env, newSlug()).catch(publicReason)).to.equal('line 2: name is empty');
+      expect(await rebuildHere(env, newSlug()).catch(reasonOf)).to.equal('line 2: name is empty');
       await waitFor(() => lenient.server.snapshots.current !== undefined, 'the first build', 30_000);
       const names = (await browseAll(lenient)) as { no: number; name: string }[];
       expect(names.map(({ no, name }) => [no, name])).to.deep.equal([

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { aliasOf, previousAliasOf } from '../../src/snapshot/index-names.js';
-import { publicReason } from '../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../src/rebuild/process/failure-reason.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
@@ -20,7 +20,7 @@ describe('A manual change in Elasticsearch', function () {
     return Object.keys(await suite.service.elasticsearch.indices.getAlias({ name }));
   }
 
-  /** Runs a rebuild, which must fail and change nothing. @returns the public reason. */
+  /** Runs a rebuild, which must fail and change nothing. @returns the reason. */
   async function failure(run: () => Promise<string> = failureHere): Promise<string> {
     const { service } = suite;
     const before = await service.indices();
@@ -33,7 +33,7 @@ describe('A manual change in Elasticsearch', function () {
   const failureHere = () =>
     rebuildHere({ DATASET_URL: suite.dataset.url }, suite.service.slug, { force: true }).then(
       () => 'none',
-      publicReason,
+      reasonOf,
     );
 
   const failureOfProcess = async () => {

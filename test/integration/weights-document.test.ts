@@ -11,7 +11,7 @@ import {
   type Answer,
   type ListServer,
 } from '../support/list-server.js';
-import { publicReason } from '../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../src/rebuild/process/failure-reason.js';
 import { logLines, newSlug, rebuildHere, startService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -65,7 +65,7 @@ describe('A document of weights', function () {
     variables: Record<string, string>,
     force = false,
   ): Promise<string | undefined> {
-    const reason = await rebuildHere(variables, slug, { force }).then(() => undefined, publicReason);
+    const reason = await rebuildHere(variables, slug, { force }).then(() => undefined, reasonOf);
     await server.snapshots.refresh();
     return reason;
   }
@@ -289,7 +289,7 @@ describe('A document of weights', function () {
     };
     const server = await origin(documents);
     const strict = rebuildHere({ ...variablesOf(server), DATASET_MAX_BAD_ROWS: '1' }, newSlug());
-    expect(await strict.catch(publicReason)).to.match(
+    expect(await strict.catch(reasonOf)).to.match(
       /^WEIGHTS_URL: line 3: name is empty \(more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows\)$/,
     );
     const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });

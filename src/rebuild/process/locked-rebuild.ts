@@ -96,7 +96,8 @@ async function attempt(held: HeldLock, context: RebuildContext, options: Rebuild
       log.info({ phase }, 'the rebuild was stopped; what is served has not changed');
       return { stopped: true };
     }
-    const outcome = failed(held.lost.aborted && !isUncertain ? new LockLostError() : (error as Error));
+    const cause = held.lost.aborted && !isUncertain ? new LockLostError() : (error as Error);
+    const outcome = failed(cause, context.config.secrets);
     const { reason } = outcome.failure;
     log.error(
       { err: error, reason, phase },

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { SkippedRows } from '../../lists/dataset-error.js';
-import { MAX_REASON_LENGTH } from '../../util/reason-text.js';
-import { detailsOf, FAILURE_KINDS, failureKind, publicReason } from './failure-reason.js';
+import { MAX_REASON_LENGTH, truncateReason } from '../../util/reason-text.js';
+import { createRedactor } from '../../util/redact.js';
+import { FAILURE_KINDS, failureKind, reasonOf } from './failure-reason.js';
 
 /** Why a rebuild failed. */
 export const failure = z.object({
@@ -22,21 +23,19 @@ export interface Built {
   warning?: string | undefined;
 }
 
+/** A rebuild that failed. */
+export interface Failed {
+  failure: Failure;
+}
+
 /** How a rebuild ended. */
 export type Outcome = Built | { stopped: true } | Failed;
 
-/** A rebuild that failed. */
-export interface Failed {
-  /** For clients. */
-  failure: Failure;
-  /** One line, for operators only. It may contain addresses. */
-  details: string;
-}
-
-/** The outcome of a rebuild that failed just now. */
-export function failed(error: Error): Failed {
-  return {
-    failure: { at: new Date().toISOString(), reason: publicReason(error), kind: failureKind(error) },
-    details: detailsOf(error),
-  };
+/**
+ * The outcome of a rebuild that failed just now.
+ * @param secrets are redacted before the reason is stored or sent anywhere.
+ */
+export function failed(error: Error, secrets: readonly string[]): Failed {
+  const reason = truncateReason(createRedactor(secrets)(reasonOf(error)));
+  return { failure: { at: new Date().toISOString(), reason, kind: failureKind(error) } };
 }

@@ -181,12 +181,12 @@ export class RebuildService {
     const { index, lockOwner, report } = state;
     // A terminal sends Ctrl-C to the rebuild process, too. While that process is starting, the signal ends it.
     if (this.#isStopping && lockOwner === undefined) return { stopped: true };
-    const { alias, client, snapshots, lock, log, status } = this.context;
+    const { alias, client, config, snapshots, lock, log, status } = this.context;
     await snapshots.refresh();
     const isServed = index !== undefined && snapshots.current?.index === index;
     // Elasticsearch may still execute a flip that it has received.
     const isUncertain = report.phase === 'flipping';
-    const failure = isServed ? undefined : failed(error);
+    const failure = isServed ? undefined : failed(error, config.secrets);
     if (isServed)
       log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');
     else {

@@ -15,7 +15,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { DatasetError, BadRows } from '../../../src/lists/dataset-error.js';
 import type { DownloadedDataset } from '../../../src/lists/download.js';
-import { publicReason } from '../../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../../src/rebuild/process/failure-reason.js';
 import { checkPackages } from '../../../src/lists/checked-packages.js';
 import { withAddresses } from '../../support/addresses.js';
 import { datasetServer, trickled, type DatasetServer } from '../../support/dataset-server.js';
@@ -119,7 +119,7 @@ describe('download', () => {
       return `${total} packages`;
     } catch (error) {
       expect(error).to.be.an.instanceOf(DatasetError);
-      const reason = publicReason(error as Error);
+      const reason = reasonOf(error as Error);
       expect(reason).to.have.length.within(1, 300);
       return reason;
     }
@@ -245,8 +245,8 @@ describe('download', () => {
         [`${folder}missing`, 'there is no file at the path of the dataset'],
         [folder, 'the path of the dataset is a folder: name the file in it'],
         [pipe, 'the path of the dataset is a pipe: name a file'],
-        [socket, `${FAILED} ENXIO: no such device or address, open '(address hidden)'`],
-        ['http://127.0.0.1:1/', `${FAILED} connect ECONNREFUSED (address hidden)`],
+        [socket, `${FAILED} ENXIO: no such device or address, open '${fileURLToPath(socket)}'`],
+        ['http://127.0.0.1:1/', `${FAILED} connect ECONNREFUSED 127.0.0.1:1`],
       ] as const) {
         expect(await outcomeOf(url)).to.equal(reason);
       }
@@ -385,7 +385,9 @@ describe('download', () => {
       const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () =>
         outcomeOf('http://registry.example:1/'),
       );
-      expect(await outcome).to.equal(`${FAILED} connect ECONNREFUSED (address hidden)`);
+      expect(await outcome).to.equal(
+        `${FAILED} connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1`,
+      );
     });
 
     it('waits for a slow address of a host, although another one is unreachable', async () => {
