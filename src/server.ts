@@ -14,7 +14,6 @@ import type { ServerTimeouts } from './http/server/timeouts.js';
 import { BypassTokens } from './http/auth/bypass-token.js';
 import type { RateLimiterDeps } from './http/limits/failover-limiter.js';
 import type { Logger } from './util/log.js';
-import { describeOpenFiles } from './util/open-files.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors } from './metrics/collectors.js';
@@ -69,8 +68,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const connections = await connect(config, log, LIMITS_ARE_LOCAL);
   if (connections.redis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
-  const tooFewFiles = describeOpenFiles(config.maxConnections);
-  if (tooFewFiles !== undefined) log.warn(tooFewFiles);
   const stopping = new AbortController();
   const { registry, server, metricsServer, pools } = createServers(config, connections, options);
   const { snapshots, rebuilds, scheduler } = registry;

@@ -10,9 +10,6 @@ type LoggedSearch = Record<string, unknown> & { requestId: string; index: string
 /** Duration, in milliseconds, above which a search is logged as slow. Most searches take less than a hundredth of this time. */
 const SLOW_MS = 500;
 
-/** Pause between two warnings of too many open files, in milliseconds. */
-const OPEN_FILES_MS = 60_000;
-
 /** Maximum number of queued searches: about half a second of work. */
 const MAX_WAITING_SEARCHES = 256;
 
@@ -46,8 +43,6 @@ export function createSearchLimiters(nodes: number): SearchLimiters {
  * snapshot watcher searches, too. If that search is refused, the service is unhealthy.
  */
 export class SearchRunner {
-  #nextWarning = 0;
-
   constructor(
     readonly limiters: SearchLimiters,
     private readonly snapshots: SnapshotWatcher,
@@ -63,14 +58,6 @@ export class SearchRunner {
     return limiter.run(() => this.#logIfSlow(what, search));
   }
 
-  /** Logs, at most once a minute, that a connection to Elasticsearch failed because of too many open files. */
-  #warnOfOpenFiles(error: unknown): void {
-    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-    if ((code !== 'EMFILE' && code !== 'ENFILE') || performance.now() < this.#nextWarning) return;
-    this.#nextWarning = performance.now() + OPEN_FILES_MS;
-    this.log.error('searches fail because this process, or the machine, has too many open files');
-  }
-
   /** Logs a slow search, even if it fails. Tells the snapshot watcher if Elasticsearch refuses the search. */
   async #logIfSlow<T>({ requestId, ...what }: LoggedSearch, search: () => Promise<T>): Promise<T> {
     const began = performance.now();
@@ -78,7 +65,6 @@ export class SearchRunner {
       return await search();
     } catch (error) {
       if (error instanceof SearchRefusedError) this.snapshots.onRefused();
-      this.#warnOfOpenFiles(error);
       throw error;
     } finally {
       const ms = performance.now() - began;

@@ -133,7 +133,7 @@ describe('On startup,', function () {
       const first = proxy.hold('before', () => true);
       const port = await getPort();
       const env = { ...environment(), ELASTICSEARCH_URL: proxy.url, PORT: String(port) };
-      const program = new SpawnedCli('main', env, [], inShell('ulimit -n 256; exec "$@"'));
+      const program = new SpawnedCli('main', env);
       await first.arrived;
       await rejects(fetch(`http://127.0.0.1:${port}/ping`));
       first.release();
@@ -147,7 +147,6 @@ describe('On startup,', function () {
       const lines = program.stdout.trimEnd().split('\n');
       const messages = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
       expect(messages.at(-1)).to.equal('stopped');
-      expect(messages[1]).to.match(/^MAX_CONNECTIONS is 1000, but this process may have only 256 open files/);
       await proxy.close();
     });
   });
