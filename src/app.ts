@@ -46,6 +46,8 @@ export function respond(
 ): Middleware<RequestState> {
   return async (ctx, next) => {
     ctx.state = new RequestState(ctx.req, services);
+    // A target of another form, such as `*` or a URL, is for a proxy, and no path here.
+    if (!ctx.url.startsWith('/')) ctx.url = `/${ctx.url}`;
     let response: HttpResponse;
     try {
       const handler = handlerOf(ctx);

@@ -10,7 +10,6 @@ import type { Config } from './config/config.js';
 import { aliasOf, changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
-import type { ServerTimeouts } from './http/server/timeouts.js';
 import { BypassTokens } from './http/auth/bypass-token.js';
 import type { RateLimiterDeps } from './http/limits/failover-limiter.js';
 import type { Logger } from './util/log.js';
@@ -55,8 +54,6 @@ interface ServerOptions {
   env: NodeJS.ProcessEnv;
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
-  /** Timeouts of client connections, instead of the defaults. */
-  timeouts?: ServerTimeouts;
 }
 
 /**
@@ -117,7 +114,7 @@ async function warnOfOldKeys({ elasticsearch, registry }: Config, log: Logger): 
 function createServers(
   config: Config,
   connections: Connections,
-  { log, env, timeouts, onRebuild }: ServerOptions,
+  { log, env, onRebuild }: ServerOptions,
 ) {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
@@ -146,7 +143,6 @@ function createServers(
   const server = new HttpServer(
     (request, response) => void respond(request, response),
     config.maxConnections,
-    timeouts,
   );
   const keys = [
     { name: 'reading', client: reader, apiKey },

@@ -40,10 +40,9 @@ export function collectors(watched: Watched): Collector[] {
       () => server.maxConnections,
     ),
     counter(
-      'connections_closed_total',
-      'Connections closed by the service: the client did not read its responses (unread), or there were too many connections or pipelined requests (refused)',
-      () => server.closed,
-      'reason',
+      'connections_refused_total',
+      'Connections closed because MAX_CONNECTIONS were open',
+      () => server.refused,
     ),
 
     gauge('searches_running', 'Searches in flight', () => search.running),

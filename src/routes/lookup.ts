@@ -20,7 +20,7 @@ const lookupParams = z.object({
     .min(1, 'is required')
     .max(MAX_NAMES, `must be given at most ${MAX_NAMES} times`)
     .meta({
-      description: `A name. Repeat it for up to ${MAX_NAMES} names that fit into the request.`,
+      description: `A name. Repeat it for up to ${MAX_NAMES} names that fit into a request of 16 KB.`,
       examples: [['redis-redisearch']],
     }),
   snapshot: snapshotParam,
@@ -50,7 +50,7 @@ export const lookupOperation: Operation = {
     },
     headers: ['X-Snapshot'],
   },
-  problems: [...READ_PROBLEMS, 'headers_too_large'],
+  problems: READ_PROBLEMS,
 };
 
 export const LOOKUP_COST = {

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import type { RawResponse } from './raw-connection.js';
 import type { TestResponse } from './service.js';
 
 /** Asserts that a response is this RFC 9457 problem, and returns its detail. */
@@ -16,20 +15,4 @@ export function expectProblem(answer: TestResponse, status: number, code: string
     expect(Number(answer.headers.get('Retry-After'))).to.be.within(1, 3600);
   }
   return answer.body.detail as string;
-}
-
-/** Asserts that the last response of a connection is this problem, with the headers of all responses. */
-export function expectRawProblem(response: RawResponse, status: number, code: string): void {
-  const { headers, text } = response;
-  expectProblem({ ...response, body: JSON.parse(text) as unknown }, status, code);
-  expect(JSON.parse(text)).to.have.all.keys('type', 'title', 'status', 'detail', 'code');
-  expect(headers.get('Content-Type')).to.equal('application/problem+json');
-  expect(headers.get('Cache-Control')).to.equal('no-store');
-  expect(headers.get('X-Request-Id')).to.match(/^[\w.:-]{1,64}$/);
-  expect(headers.get('X-Content-Type-Options')).to.equal('nosniff');
-  expect(headers.get('Content-Security-Policy')).to.match(/^default-src 'none'/);
-  expect(headers.get('Access-Control-Allow-Origin')).to.equal('*');
-  expect(headers.has('Strict-Transport-Security')).to.equal(false);
-  expect(headers.get('Date')).to.match(/GMT$/);
-  expect(headers.get('Connection')).to.equal('close');
 }

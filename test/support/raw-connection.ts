@@ -104,10 +104,12 @@ function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
     headers.append(field.slice(0, colon), field.slice(colon + 1).trim());
   }
   const begin = end + 4;
-  const length = begin + Number(headers.get('Content-Length') ?? 0);
+  const bodyEnd = begin + Number(headers.get('Content-Length') ?? 0);
+  // Node sends its own responses in chunks, without a body.
+  const length = bodyEnd + (headers.has('Transfer-Encoding') ? '0\r\n\r\n'.length : 0);
   if (length > bytes.length) return [undefined, 0];
   return [
-    { status: Number(start.split(' ')[1]), headers, text: bytes.toString('utf8', begin, length) },
+    { status: Number(start.split(' ')[1]), headers, text: bytes.toString('utf8', begin, bodyEnd) },
     length,
   ];
 }

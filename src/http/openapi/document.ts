@@ -52,14 +52,7 @@ export interface DescribedEndpoint {
 }
 
 /** Problems that any request can cause, on any path. */
-const PROBLEMS_OF_ANY_REQUEST = [
-  'malformed_request',
-  'not_found',
-  'method_not_allowed',
-  'request_timeout',
-  'expectation_failed',
-  'headers_too_large',
-] as const;
+const PROBLEMS_OF_ANY_REQUEST = ['not_found', 'method_not_allowed'] as const;
 
 /** The OpenAPI 3.1 document of all endpoints. @param overview introduction, in Markdown. */
 export function openApiDocument(

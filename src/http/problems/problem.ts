@@ -1,4 +1,4 @@
-import { maxHeaderSize, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 
 /** The properties that all problems of one code share. */
 interface ProblemType {
@@ -22,7 +22,6 @@ export const PROBLEMS = {
     'q must have 2 to 100 characters',
     'a parameter is missing, malformed or repeated; `detail` names it',
   ),
-  malformed_request: type(400, 'the request target is not a valid URL', 'the request is not valid HTTP'),
   forbidden: type(
     403,
     'a valid secret is required',
@@ -38,13 +37,6 @@ export const PROBLEMS = {
   method_not_allowed: type(405, 'this path supports GET and HEAD only', 'the method is not GET or HEAD', {
     Allow: 'GET, HEAD',
   }),
-  request_timeout: type(408, 'the request did not arrive in time', 'the request did not arrive in time'),
-  expectation_failed: type(417, 'Expect must be 100-continue', 'the `Expect` header is not `100-continue`'),
-  headers_too_large: type(
-    431,
-    `the request line and the headers must have at most ${maxHeaderSize} bytes`,
-    'the request line and the headers are too long',
-  ),
   rate_limited: type(
     429,
     'this request costs 10 points, 2 left until 2026-01-02T03:04:05Z',

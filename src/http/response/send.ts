@@ -47,7 +47,9 @@ function write(
   }
   // A response that waits for earlier responses of its connection does not notice that the connection was closed.
   const forget = finished(req.socket, () => stream.destroy());
-  // The owner of the stream reports its errors. HTTP/1.0 clients recognise a truncated response only by a reset.
-  stream.once('error', () => req.socket.resetAndDestroy());
+  // HTTP/1.0 clients recognise a truncated response only by a reset. The owner of the stream reports its errors.
+  const cutOff = () => req.socket.resetAndDestroy();
+  stream.once('error', cutOff);
+  res.once('timeout', cutOff);
   pipeline(stream, res, forget);
 }

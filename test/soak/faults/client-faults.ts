@@ -64,18 +64,15 @@ export const clientFaults: Fault[] = [
   fault('responses never read', ['requests pipelined, responses never read ¹'], (stack) =>
     occupy(stack.proxy.url, 40, getRequest('/search?q=lib&limit=500').repeat(100)),
   ),
-  fault('responses never read, without the proxy', ['the same without a proxy ²'], (stack) =>
-    occupy(stack.anyReplica().url, 40, getRequest('/search?q=lib&limit=500').repeat(100)),
-  ),
-  fault('malformed requests', ['a request and malformed bytes in one packet'], async (stack) => {
+  fault('malformed requests', ['malformed requests, bodies without a length'], async (stack) => {
     for (const { url } of stack.replicas) {
       for (let i = 0; i < 10; i++) {
         const connection = await RawConnection.open(url);
         const malformed = `${String.fromCharCode(integer(stack.random, 0, 31))} / HTTP\r\n\r\n`;
-        connection.send(getRequest('/ping') + malformed);
+        connection.send(malformed);
         await connection.closed;
         const statuses = connection.responses.map(({ status }) => status).join();
-        if (statuses !== '200,400') throw new Error(`expected 200 and 400, not ${statuses}`);
+        if (statuses !== '400') throw new Error(`expected 400, not ${statuses}`);
       }
     }
   }),
