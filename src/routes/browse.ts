@@ -1,9 +1,8 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import { linkHeader } from '../http/response/link.js';
 import { memoizedParser } from '../http/request/query-params.js';
-import { bodyResponse } from '../http/response/response.js';
+import { bodyResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';

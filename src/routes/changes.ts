@@ -1,9 +1,8 @@
 import * as z from 'zod';
-import { linkHeader } from '../http/response/link.js';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import type { ChangesSource } from '../snapshot/chains.js';

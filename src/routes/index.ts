@@ -11,7 +11,7 @@ import { isOpen, preflight } from '../http/response/browser-policy.js';
 import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../read/snapshot-read.js';
 import { RateLimit, type Cost } from '../http/limits/rate-limit.js';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi/document.js';
-import type { Context, Handler, RequestState } from '../http/request/request-context.js';
+import type { Handler, RequestState } from '../http/request/request-context.js';
 import { publicUrlReader } from '../http/request/public-url.js';
 import { SecretAuth } from '../http/auth/secret-auth.js';
 import { Problem } from '../http/problems/problem.js';
@@ -59,8 +59,11 @@ interface Endpoint extends DescribedEndpoint {
   cost?: Cost | undefined;
 }
 
-/** Registers all endpoints, with their rate limits and cross-origin access. */
-export function createRouter(deps: RouteDeps): Router<RequestState> {
+/** All endpoints, by their path in OpenAPI. */
+export type Endpoints = Readonly<Record<string, Endpoint>>;
+
+/** Creates all endpoints, with their rate limits. */
+export function createEndpoints(deps: RouteDeps): Endpoints {
   const { config, registry, exports, rateLimiter, tokens, cache } = deps;
   const { catalog, snapshots, rebuilds } = registry;
   const { slug } = config.registry;
@@ -122,29 +125,57 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   });
   endpoints['/openapi.json'] = { operation: openApiOperation, handler: openApi(document) };
 
-  // Paths are case-sensitive and allow no extra trailing slash.
-  const router = new Router<RequestState>({ strict: true, sensitive: true });
-  for (const [template, endpoint] of Object.entries(endpoints)) {
-    const path = routePath(template);
-    if (isOpen(template)) {
-      router.options(template, path, (ctx, next) => preflight(ctx) ?? next());
-      router.get(template, path, limited(endpoint));
-    } else router.all(template, path, getOnly(endpoint.handler));
-  }
-  router.get('/robots.txt', robots(Object.keys(endpoints)));
-  for (const [path, handler] of staticFiles(config.changesRetention > 0)) router.get(path, ofPage(handler));
-  return router;
+  return endpoints;
 }
 
 /**
- * The handlers of GET and HEAD on paths without a parameter. These requests bypass the router, which tests all paths
- * for each request. The router would add a third to the processor time of Koa.
+ * Dispatches requests for endpoints without a parameter, by one look-up in a table. The router would add a third to the
+ * processor time of Koa.
  */
-export function exactRoutes({ stack }: Router<RequestState>): (ctx: Context) => Handler | undefined {
-  const reads = stack.filter(({ methods }) => methods.includes('GET'));
-  const handlers = new Map(reads.map(({ path, stack: [handler] }) => [path, handler as Handler]));
-  return ({ method, path }) => (method === 'GET' || method === 'HEAD' ? handlers.get(path) : undefined);
+export function exactPaths(endpoints: Endpoints): Middleware<RequestState> {
+  const exact = Object.entries(endpoints).filter(([path]) => !path.includes('{'));
+  const handlers = new Map(exact.map(([path, endpoint]) => [path, limited(endpoint)]));
+  return async (ctx, next) => {
+    const { method, path, state } = ctx;
+    const handler = handlers.get(path);
+    if (handler !== undefined) state.route = path;
+    // A HEAD request must not issue a token or start a rebuild.
+    const isRead = method === 'GET' || (method === 'HEAD' && isOpen(path));
+    if (handler !== undefined && isRead) state.response = await handler(ctx);
+    else await next();
+  };
 }
+
+/** Routes all other paths: of endpoints with a parameter, which is the rest of the path, and of the page's files. */
+export function otherPaths(endpoints: Endpoints, hasFeed: boolean): Router<RequestState> {
+  // Paths are case-sensitive and allow no extra trailing slash.
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
+  const add = (route: string, path: string | RegExp, handler: Handler) =>
+    router.get(route, path, async (ctx) => {
+      ctx.state.route = route;
+      ctx.state.response = await handler(ctx);
+    });
+  for (const [path, endpoint] of Object.entries(endpoints)) {
+    const [prefix = '', parameter] = path.split('{');
+    if (parameter !== undefined) add(path, new RegExp(`^${prefix}`), limited(endpoint));
+  }
+  add('/robots.txt', '/robots.txt', robots(Object.keys(endpoints)));
+  for (const [path, handler] of staticFiles(hasFeed)) add(path, path, ofPage(handler));
+  return router;
+}
+
+/** Responds to requests that have no handler: preflight requests, and other methods than GET and HEAD. */
+export const unhandled: Middleware<RequestState, RouterContext> = (ctx) => {
+  const { state, path, matched } = ctx;
+  state.route ??= matched?.[0]?.name;
+  if (!isOpen(path)) {
+    const detail = 'this path supports GET only';
+    throw new Problem('method_not_allowed', { detail, headers: { Allow: 'GET' } });
+  }
+  const response = preflight(ctx);
+  if (response !== undefined) state.response = response;
+  else if (state.route !== undefined) throw new Problem('method_not_allowed');
+};
 
 /** Counts requests, if the endpoint has a limit. */
 function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
@@ -152,17 +183,6 @@ function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
   return async (ctx) => {
     await limit.count(ctx, cost);
     return handler(ctx);
-  };
-}
-
-/** Accepts only GET: a HEAD request must not issue a token or start a rebuild. */
-function getOnly(handler: Handler): Handler {
-  return (ctx) => {
-    if (ctx.method === 'GET') return handler(ctx);
-    throw new Problem('method_not_allowed', {
-      detail: 'this path supports GET only',
-      headers: { Allow: 'GET' },
-    });
   };
 }
 
@@ -175,24 +195,10 @@ function ofPage(handler: Handler): Handler {
 }
 
 /** The points that a request to each endpoint costs: 0 if `of` is not the limit of the endpoint. */
-function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
+function costsOf(endpoints: Endpoints, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];
     return [path, typeof cost === 'number' ? { points: cost } : { points: 1, ...cost.shown }];
   });
   return Object.fromEntries(costs) as ShownCosts;
 }
-
-/** The router's pattern for an OpenAPI path. A parameter at the end matches the whole rest of the path. */
-function routePath(template: string): string | RegExp {
-  const [prefix = '', parameter] = template.split('{');
-  return parameter === undefined ? template : new RegExp(`^${prefix}`);
-}
-
-/** Responds to requests that no route has taken. */
-export const unmatched: Middleware<RequestState, RouterContext> = (ctx) => {
-  if (ctx.matched !== undefined && ctx.matched.length > 0) throw new Problem('method_not_allowed');
-  const response = preflight(ctx);
-  if (response === undefined) throw new Problem('not_found');
-  return response;
-};

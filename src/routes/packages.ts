@@ -1,9 +1,8 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { Problem } from '../http/problems/problem.js';
-import { problemResponse } from '../http/response/problem-response.js';
 import { memoizedParser, parsePathParam } from '../http/request/query-params.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, problemResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam } from './schemas.js';

@@ -1,94 +1,70 @@
-import { expect } from 'chai';
 import Koa from 'koa';
-import { pino } from 'pino';
+import { expect } from 'chai';
 import { HttpServer } from '../../src/http/server/http-server.js';
-import { respond, uncaughtErrorHandler } from '../../src/app.js';
+import { createApp, respond } from '../../src/app.js';
+import { readConfig } from '../../src/config/config.js';
 import { BypassTokens } from '../../src/http/auth/bypass-token.js';
 import { clientIpReader } from '../../src/http/middleware/client-address.js';
 import type { RequestState } from '../../src/http/request/request-context.js';
+import { ResponseCache } from '../../src/read/response-cache.js';
+import { createLogger } from '../../src/util/log.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { getRequest, RawConnection } from '../support/raw-connection.js';
 import { request } from '../support/service.js';
 
-const log = pino({ level: 'silent' });
-const services = {
-  readAddress: clientIpReader([]),
-  tokens: new BypassTokens(undefined, 'debian'),
-};
+describe('The app', () => {
+  const lines: string[] = [];
+  const log = createLogger('info', { destination: { write: (line) => void lines.push(line) } });
+  const tokens = new BypassTokens(undefined, 'debian');
+  beforeEach(() => (lines.length = 0));
 
-/** Starts a server with this middleware. */
-async function serve(
-  ...middleware: Koa.Middleware<RequestState>[]
-): Promise<{ server: HttpServer; url: string }> {
-  const app = new Koa<RequestState>();
-  for (const one of middleware) app.use(one);
-  app.context.onerror = uncaughtErrorHandler(log);
-  const serveRequest = app.callback();
-  const server = new HttpServer((message, response) => void serveRequest(message, response), 10);
-  return { server, url: await server.listen(0, '127.0.0.1') };
-}
-
-/** Middleware that does this to a finished response. */
-const afterwards =
-  (change: (ctx: Koa.Context) => void): Koa.Middleware<RequestState> =>
-  async (ctx, next) => {
-    await next();
-    change(ctx);
-  };
-
-const fail = () => {
-  throw new Error('secret');
-};
-
-describe('uncaughtErrorHandler', () => {
-  const failures: [what: string, middleware: Koa.Middleware<RequestState>][] = [
-    ['an error before the error handler', fail],
-    [
-      'an error after the error handler',
-      afterwards((ctx) => {
-        ctx.set('X-Other', 'of the response that failed');
-        fail();
-      }),
-    ],
-    [
-      'a thrown value that is not an error',
-      () => {
-        throw 'secret'; // eslint-disable-line @typescript-eslint/only-throw-error -- a dependency could
-      },
-    ],
-    ['a body that cannot be sent', afterwards((ctx) => (ctx.body = { n: 1n }))],
-    ['an invalid header', afterwards((ctx) => ctx.set('X-Other', 'a\nb'))],
-  ];
-  for (const [what, middleware] of failures) {
-    it(`responds with a problem to ${what}, and the server keeps running`, async () => {
-      const { server, url } = await serve(
-        middleware,
-        respond(() => fail, services, log),
-      );
-      try {
-        for (let i = 0; i < 2; i++) {
-          const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });
-          expectProblem(answer, 500, 'internal');
-          expect(answer.text).not.to.contain('secret');
-          expect(answer.headers.get('X-Request-Id')).to.equal('mine');
-          expect(answer.headers.get('X-Content-Type-Options')).to.equal('nosniff');
-          expect(answer.headers.has('X-Other')).to.equal(false);
-        }
-        expect(await request(url, { method: 'HEAD' })).to.include({ status: 500 });
-      } finally {
-        await server.stop();
-      }
-    });
+  /** Serves an app meanwhile. */
+  async function serving(app: Koa<RequestState>, use: (url: string) => Promise<void>): Promise<void> {
+    const respondTo = app.callback();
+    const server = new HttpServer((message, response) => void respondTo(message, response), 10);
+    await use(await server.listen(0, '127.0.0.1'));
+    await server.stop();
   }
 
-  it('closes the connection if a response fails after its first byte', async () => {
-    const { server, url } = await serve(({ res }) => {
-      res.write('a');
-      throw new Error('late');
+  it('responds to an unexpected error with a problem that shows nothing of it, logs it, and keeps running', async () => {
+    const app = new Koa<RequestState>();
+    app.use(respond({ readAddress: clientIpReader([]), tokens }, log));
+    app.use(() => {
+      throw new Error('secret');
     });
-    const client = await RawConnection.open(url);
-    client.send(getRequest('/'));
-    await client.closed;
-    await server.stop();
+    await serving(app, async (url) => {
+      for (let i = 0; i < 2; i++) {
+        const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });
+        expectProblem(answer, 500, 'internal');
+        expect(answer.text).not.to.contain('secret');
+        expect(answer.headers.get('X-Request-Id')).to.equal('mine');
+      }
+      expect(await request(url, { method: 'HEAD' })).to.include({ status: 500, text: '' });
+    });
+    expect(lines).to.have.length(3);
+    for (const line of lines) expect(JSON.parse(line)).to.have.nested.property('err.message', 'secret');
+  });
+
+  it('responds with 500 if a response cannot be sent, logs why, and keeps running', async () => {
+    const config = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1:9200' });
+    const app = createApp({
+      config,
+      log,
+      tokens,
+      onResponse: (route) => {
+        if (route === '/ping') throw new Error('secret');
+      },
+      cache: new ResponseCache(0),
+      rateLimiter: { redis: undefined, slug: 'debian', log, stats: new Map() },
+      registry: {} as never,
+      exports: {} as never,
+    });
+    await serving(app, async (url) => {
+      const answer = await request(`${url}/ping`);
+      expect(answer.status).to.equal(500);
+      expect(answer.text).not.to.contain('secret');
+      expect((await request(`${url}/nothing`)).status).to.equal(404);
+    });
+    expect(lines.map((line) => JSON.parse(line) as object)).to.have.length(1);
+    expect(lines[0]).to.contain('secret').and.contain('could not be sent');
   });
 });

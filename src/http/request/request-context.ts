@@ -34,12 +34,16 @@ export class RequestState {
   readonly requestId: string;
   /** Additional headers of the response: names and values in turn. They must differ from the response's own headers. */
   readonly headerFields: string[];
+  /** The path of the endpoint, as in OpenAPI, or of the page's file; undefined if the path is unknown. */
+  route: string | undefined;
   /** Whether the response is part of the web page, which has other security headers. */
   isPage = false;
 
   constructor(
     private readonly request: IncomingMessage,
     private readonly services: RequestServices,
+    /** The response, which is sent once all middleware has run. */
+    public response: HttpResponse,
   ) {
     this.requestId = requestIdOf(request);
     this.headerFields = [REQUEST_ID, this.requestId];

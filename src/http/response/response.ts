@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Problem } from '../problems/problem.js';
 
 /**
  * Names and values of headers. Each header must have the same spelling in the whole program, because objects with
@@ -40,6 +41,30 @@ export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status
 /** A response with a value as JSON; its status is 200 by default. */
 export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?: number): BodyResponse {
   return bodyResponse(Buffer.from(JSON.stringify(value)), headers, status);
+}
+
+/** The response that reports a problem. */
+export function problemResponse({ status, headers, body }: Problem): BodyResponse {
+  const type = { 'Content-Type': 'application/problem+json' };
+  return jsonResponse(body, { ...NO_STORE, ...type, ...headers }, status);
+}
+
+type Relation = 'first' | 'prev' | 'next' | 'last';
+
+/** Query parameters of a target. */
+type Params = Record<string, string | number>;
+
+/**
+ * The `Link` header (RFC 8288); an empty object without targets. Each target is a relative reference with only a query
+ * string, which also works behind a proxy that changes the path. Targets and parameters are written in the given order.
+ */
+export function linkHeader(targets: Partial<Record<Relation, Params | undefined>>): Record<string, string> {
+  const links = Object.entries(targets).flatMap(([relation, params]) => {
+    if (params === undefined) return [];
+    const query = Object.entries(params).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+    return [`<?${query.join('&')}>; rel="${relation}"`];
+  });
+  return links.length === 0 ? {} : { Link: links.join(', ') };
 }
 
 export function fieldsOf(headers: ResponseHeaders): HeaderFields {
