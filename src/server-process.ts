@@ -12,19 +12,11 @@ import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
 export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.Signals>): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
-  let isListening = false;
-  const onError = ({ code, message }: NodeJS.ErrnoException) => {
-    // Once the service listens, it is better to serve without a log. EAGAIN: the reader of the pipe is slow.
-    if (isListening || code === 'EAGAIN') return;
-    console.error(`the log cannot be written to standard output: ${message}`);
-    process.exit(1);
-  };
   try {
     const config = readConfig(env);
-    const log = createLogger(config.logLevel, { secrets, onError, destination: await terminalOutput() });
+    const log = createLogger(config.logLevel, { secrets, destination: await terminalOutput() });
     log.info('starting');
     const server = await startServer(config, { log, env });
-    isListening = true;
     log.info({ signal: await signal }, 'stopping');
     if (await server.stop()) {
       log.info('stopped');

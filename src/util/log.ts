@@ -17,11 +17,6 @@ interface LogOptions {
   secrets?: readonly string[];
   /** Replaces standard output. */
   destination?: DestinationStream | undefined;
-  /**
-   * Called when a JSON line cannot be written to standard output, for example because the disk is full. By default, the
-   * error is ignored.
-   */
-  onError?: (error: NodeJS.ErrnoException) => void;
 }
 
 /**
@@ -30,7 +25,7 @@ interface LogOptions {
  */
 export function createLogger(
   level: string,
-  { secrets = [], onError = () => undefined, destination = standardOutput(onError) }: LogOptions = {},
+  { secrets = [], destination = standardOutput() }: LogOptions = {},
 ): Logger {
   const redact = createRedactor(secrets);
   const options = {
@@ -55,14 +50,15 @@ export async function terminalOutput(): Promise<DestinationStream | undefined> {
  * a pipe must not block this process. A line that the pipe does not accept is therefore written together with the next
  * line.
  */
-function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
+function standardOutput(): DestinationStream {
   const output = pino.destination({
     dest: 1,
     sync: true,
     maxLength: MAX_UNWRITTEN,
     retryEAGAIN: () => false,
   });
-  output.on('error', onError);
+  // It is better to serve without a log.
+  output.on('error', () => undefined);
   return output;
 }
 

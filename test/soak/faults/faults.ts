@@ -51,8 +51,7 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     'an update with a wrong key, address or image',
   ]),
   ...reason('concerns no replica that serves', [
-    'standard output is on a full disk, at the start',
-    'it becomes full, or its reader ends, later',
+    'standard output is on a full disk, or closed',
     'Ctrl-C or SIGTERM at any moment of `npm start`',
     'a second Ctrl-C while it stops',
     'the terminal of `npm start` is closed',
