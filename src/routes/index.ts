@@ -124,7 +124,6 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
     '/openapi.json': { operation: openApiOperation },
   });
   endpoints['/openapi.json'] = { operation: openApiOperation, handler: openApi(document) };
-
   return endpoints;
 }
 
