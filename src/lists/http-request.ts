@@ -9,9 +9,10 @@ import { request as requestHttps } from 'node:https';
 import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
+import { withDeadline } from '../util/deadline.js';
 import { ProxyError, proxyOf } from '../util/proxy.js';
 import { DatasetError, OriginUnavailableError } from './dataset-error.js';
-import { withTimeout, type Transfer } from './transfer-limits.js';
+import type { Transfer } from './transfer-limits.js';
 
 /** Maximum number of redirects: enough for download sites. */
 const MAX_REDIRECTS = 5;
@@ -82,46 +83,40 @@ async function get(
   { windowMs, signal }: Transfer,
 ): Promise<IncomingMessage> {
   const send = address.protocol === 'https:' ? requestHttps : requestHttp;
-  const failed = new AbortController();
-  const options = {
-    headers: { ...HEADERS, ...headers },
-    agent: agentFor(address, failed.signal),
-    // By default, Node gives up each address but the last after at most 500 ms.
-    autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
-  };
-  const request = send(address, options);
-  const responded = new Promise<IncomingMessage>((resolve, reject) => {
-    let response: IncomingMessage | undefined;
-    request.on('response', (message) => {
-      response = message;
-      // The consumer gets the error when it reads. Until then, the error must not end the process.
-      message.on('error', () => undefined);
-      resolve(message);
+  const exchange = (ended: AbortSignal) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const options = {
+        headers: { ...HEADERS, ...headers },
+        agent: agentFor(address, ended),
+        signal: ended,
+        // By default, Node gives up each address but the last after at most 500 ms.
+        autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
+      };
+      const request = send(address, options);
+      let response: IncomingMessage | undefined;
+      request.on('response', (message) => {
+        response = message;
+        // The consumer gets the error when it reads. Until then, the error must not end the process.
+        message.on('error', () => undefined);
+        resolve(message);
+      });
+      request.on('error', (error) => {
+        response?.destroy(error);
+        reject(error);
+      });
+      request.on('close', () => reject(new Error('the connection was closed without a response')));
+      request.end();
     });
-    request.on('error', (error) => {
-      response?.destroy(error);
-      reject(error);
-    });
-    request.on('close', () => reject(new Error('the connection was closed without a response')));
+  return withDeadline(windowMs, signal, exchange, () => {
+    const reason = `its server did not respond within ${windowMs / 1000} s`;
+    return new OriginUnavailableError(`the dataset could not be downloaded: ${reason}`);
   });
-  request.end();
-  const tooLate = () =>
-    new OriginUnavailableError(
-      `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
-    );
-  try {
-    return await withTimeout(responded, windowMs, signal, tooLate);
-  } catch (error) {
-    request.destroy();
-    // Before the tunnel is open, destroying the request does not close the connection to the proxy.
-    failed.abort();
-    throw error;
-  }
 }
 
 /**
  * The agent for the proxy of an address; false without a proxy.
- * @param signal closes the connection to the proxy when it aborts.
+ * @param signal closes the connection to the proxy when it aborts. Until the tunnel is open, the end of the request does
+ * not close this connection.
  */
 function agentFor(address: URL, signal: AbortSignal): Agent | false {
   try {

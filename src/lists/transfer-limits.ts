@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { withDeadline } from '../util/deadline.js';
 import { OriginUnavailableError } from './dataset-error.js';
 
 /**
@@ -18,38 +19,10 @@ export interface Transfer {
 }
 
 /**
- * Waits for `promise`, without cancelling it.
- * @throws the error from `onTimeout` after `ms` milliseconds, or the reason of `signal` if it aborts.
- */
-export async function withTimeout<T>(
-  promise: Promise<T>,
-  ms: number,
-  signal: AbortSignal,
-  onTimeout: () => Error,
-): Promise<T> {
-  let end: () => void = () => undefined;
-  const ended = new Promise<never>((_resolve, reject) => {
-    const abort = () => reject(signal.reason as Error);
-    const timer = setTimeout(() => reject(onTimeout()), ms);
-    signal.addEventListener('abort', abort);
-    end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', abort);
-    };
-    if (signal.aborted) abort();
-  });
-  try {
-    return await Promise.race([promise, ended]);
-  } finally {
-    end();
-  }
-}
-
-/**
  * Passes chunks on as long as `MIN_BYTES_PER_WINDOW` arrive per window. Only the time spent waiting for the source
  * counts, not the time of the consumer.
- * @throws {OriginUnavailableError} if fewer bytes arrive, or the reason of `signal` if it aborts. The source is left
- * open.
+ * @throws {OriginUnavailableError} if fewer bytes arrive, or the reason of `signal` if it aborts. The source is then
+ * destroyed.
  */
 export async function* enforceMinimumRate(
   source: Readable,
@@ -64,7 +37,11 @@ export async function* enforceMinimumRate(
   let leftMs = windowMs;
   for (;;) {
     const asked = performance.now();
-    const next = await withTimeout(chunks.next(), leftMs, signal, tooSlow);
+    const read = (ended: AbortSignal) => {
+      ended.addEventListener('abort', () => source.destroy(ended.reason as Error));
+      return chunks.next();
+    };
+    const next = await withDeadline(leftMs, signal, read, tooSlow);
     if (next.done === true) return;
     leftMs -= performance.now() - asked;
     missing -= next.value.length;
