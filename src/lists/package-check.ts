@@ -164,14 +164,14 @@ export function nameOf(value: unknown, column: string): string {
 }
 
 /** The value of an optional field, undefined if there is none. @throws {BadRowError} */
-export function optionalValue(value: unknown, field: OptionalField): number | string | undefined {
+export function optionalValue(value: unknown, name: OptionalField): number | string | undefined {
   if (value === undefined || value === null) return undefined;
-  const { maxBytes } = fieldOf(field);
-  const column = columnOf(field);
-  if (maxBytes === undefined) return weightOf(value, column);
+  const field = fieldOf(name);
+  const column = columnOf(name);
+  if (field.type === 'number') return weightOf(value, column);
   const text = textOf(value, column);
   assertOneLine(text, column);
-  assertLength(text, column, maxBytes);
+  assertLength(text, column, field.maxBytes);
   return text === '' ? undefined : text;
 }
 

@@ -2,7 +2,7 @@ import type { estypes } from '@elastic/elasticsearch';
 import * as z from 'zod';
 
 /** A field of a package: a member of its entry, a column of datasets, and a field of the indices. */
-interface Field {
+type Field = FieldType & {
   /** Schema of the member in responses. The field is optional if its schema is optional. */
   schema: z.ZodType;
   /**
@@ -13,36 +13,49 @@ interface Field {
   /** Name of the column, if it differs from the name of the field. */
   column?: string;
   /**
-   * Maximum length of a text, in UTF-8 bytes. An optional field without a maximum is a whole number. In such a field,
-   * an empty value counts as 0.
-   */
-  maxBytes?: number;
-  /**
    * Default of an optional field. If some packages of a list have a value, the others get the default. Without a
    * default, the entries of the others lack the member.
    */
   default?: number;
   /** Whether a package counts as unchanged if only this field differs. `/changes` omits the field. */
   isVolatile?: true;
-}
+};
+
+/**
+ * A whole number, or a text with a maximum length in UTF-8 bytes. An empty value counts as 0 in a number, and as no value
+ * in an optional text.
+ */
+type FieldType = { type: 'number' } | { type: 'text'; maxBytes: number };
 
 /**
  * The definitions of a package's fields. A snapshot has an optional field if at least one package of its list has a
- * value. In a field with `maxBytes`, an empty value does not count.
+ * value.
  */
 export const FIELDS = {
   /** In a list without numbers, the position of the package. Comparisons of snapshots ignore positions. */
-  no: { column: 'package_no', schema: z.int().min(1), mapping: { type: 'long', index: false } },
-  name: { maxBytes: 512, schema: z.string().min(1) },
-  version: { maxBytes: 256, schema: z.string().min(1), mapping: { type: 'keyword', index: false } },
+  no: {
+    type: 'number',
+    column: 'package_no',
+    schema: z.int().min(1),
+    mapping: { type: 'long', index: false },
+  },
+  name: { type: 'text', maxBytes: 512, schema: z.string().min(1) },
+  version: {
+    type: 'text',
+    maxBytes: 256,
+    schema: z.string().min(1),
+    mapping: { type: 'keyword', index: false },
+  },
   /** The length is limited because a page of changes contains up to 1,000 URLs. */
   url: {
+    type: 'text',
     maxBytes: 2048,
     // Not `format: uri`: browsers accept URLs (WHATWG) with characters that this format forbids.
     schema: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
     mapping: { type: 'keyword', index: false, doc_values: false },
   },
   weight: {
+    type: 'number',
     schema: z
       .int()
       .min(0)
