@@ -74,13 +74,11 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
     };
     return async (ctx) => {
       const query = read.parse(ctx.querystring, ctx.url);
-      const source = await read.select(query);
-      try {
-        return await attempt(ctx, query, source);
-      } catch (error) {
-        await catalog.prepareRetry(error, query.snapshot);
-        return attempt(ctx, query, await read.select(query));
-      }
+      return catalog.read(
+        query.snapshot,
+        () => read.select(query),
+        (source) => attempt(ctx, query, source),
+      );
     };
   };
 }

@@ -75,13 +75,7 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
         stream: encoding === undefined ? stream : pipeline(stream, createGzip(), () => undefined),
       };
     };
-    const snapshot = await catalog.snapshots.select(id);
-    try {
-      return await respondFrom(snapshot);
-    } catch (error) {
-      await catalog.prepareRetry(error, id);
-      return respondFrom(await catalog.snapshots.select(id));
-    }
+    return catalog.read(id, () => catalog.snapshots.select(id), respondFrom);
   };
 }
 

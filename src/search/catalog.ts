@@ -56,17 +56,26 @@ export class Catalog {
   }
 
   /**
-   * Prepares another attempt after a read failed because an index was deleted, or an index of changes was closed. The
-   * next attempt reads the new snapshot, or a shorter chain.
+   * Selects a snapshot or the changes of its chain, and reads them. Selects and reads once more if an index was deleted
+   * or an index of changes was closed meanwhile: the second attempt reads the new snapshot, or a shorter chain.
    * @param snapshot the id that the client chose, if any. No other snapshot can replace it.
-   * @throws {SnapshotGoneError} if the client chose the deleted snapshot. Errors with other reasons are thrown
-   * unchanged.
+   * @throws {SnapshotGoneError} if the chosen snapshot was deleted. Errors with other reasons are thrown unchanged.
    */
-  async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
-    const isShorter = this.chains.shorten(error);
-    if (!isShorter && !(error instanceof IndexGoneError)) throw error;
-    if (snapshot === undefined) await this.snapshots.refresh();
-    else if (!isShorter) throw new SnapshotGoneError(snapshot, 'deleted', { cause: error });
+  async read<Source, T>(
+    snapshot: string | undefined,
+    select: () => Promise<Source>,
+    attempt: (source: Source) => T | Promise<T>,
+  ): Promise<T> {
+    const source = await select();
+    try {
+      return await attempt(source);
+    } catch (error) {
+      const isShorter = this.chains.shorten(error);
+      if (!isShorter && !(error instanceof IndexGoneError)) throw error;
+      if (snapshot === undefined) await this.snapshots.refresh();
+      else if (!isShorter) throw new SnapshotGoneError(snapshot, 'deleted', { cause: error });
+    }
+    return attempt(await select());
   }
 
   /**
