@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { SnapshotExports } from './search/export.js';
-import { createSearchLimiters } from './search/search-runner.js';
+import { createSearchLimiters } from './search/concurrency-limiter.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
 import { SearchPool } from './elasticsearch/search-pool.js';

@@ -5,7 +5,7 @@ import { RebuildScheduler } from '../rebuild/process/rebuild-scheduler.js';
 import { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { Catalog } from '../search/catalog.js';
 import { readNameSample, TierPredictor } from '../search/tier-predictor.js';
-import { SearchRunner, type SearchLimiters } from '../search/search-runner.js';
+import type { SearchLimiters } from '../search/concurrency-limiter.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../util/log.js';
@@ -35,7 +35,7 @@ export class Registry {
     const { reader, snapshots } = context;
     const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
     this.snapshots = snapshots;
-    this.catalog = new Catalog(pool, snapshots, predictor, new SearchRunner(limiters, snapshots, log));
+    this.catalog = new Catalog(pool, snapshots, predictor, limiters, log);
     this.rebuilds = new RebuildService(context, { env, onProgress: onRebuild });
     this.scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
   }

@@ -1,8 +1,8 @@
-import { IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
-import { type SearchPool } from '../elasticsearch/search-pool.js';
+import { IndexGoneError, SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { runSearches } from '../elasticsearch/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
-import type { SearchRunner } from './search-runner.js';
+import type { SearchLimiters } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
 import { assertMapping, type Snapshot } from '../snapshot/snapshot.js';
 import { FOLD_VERSION } from '../snapshot/snapshot-meta.js';
@@ -11,11 +11,15 @@ import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf, type ChangeRecord } from '../snapshot/change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
+import type { Logger } from '../util/log.js';
 import { canonicalName, unifySeparators } from '../util/name-rule.js';
 import { filterBy, type NameFilter } from './name-filter.js';
 import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
+
+/** Duration, in milliseconds, above which a search is logged as slow. Most searches take less than a hundredth of this time. */
+const SLOW_MS = 500;
 
 /**
  * Maximum number of concurrent searches of one request for look-alikes. A name of a hundred characters from a large
@@ -50,7 +54,8 @@ export class Catalog {
     private readonly pool: SearchPool,
     readonly snapshots: SnapshotWatcher,
     private readonly predictor: TierPredictor,
-    private readonly runner: SearchRunner,
+    private readonly limiters: SearchLimiters,
+    private readonly log: Logger,
   ) {
     this.chains = new Chains(snapshots);
   }
@@ -238,12 +243,15 @@ export class Catalog {
   }
 
   /**
-   * Runs the searches of one request once the concurrency limit allows them.
+   * Runs the searches of one request once the concurrency limit allows them, and logs slow ones, even if they fail. If
+   * Elasticsearch refuses a search of the current index, the snapshot watcher repeats the search. If it is refused
+   * again, the service is unhealthy.
    * @param indices one index, or several that are searched together. Only the last index is logged.
    * @param what the logged fields.
    * @param isSimilar whether the searches are as expensive as a search for look-alikes.
+   * @throws {OverloadedError}, and the errors of `SearchPool.search`.
    */
-  #run<T>(
+  async #run<T>(
     indices: string | readonly string[],
     { requestId, ...what }: Record<string, unknown> & { requestId: string },
     search: (run: RunSearches) => Promise<T>,
@@ -251,10 +259,20 @@ export class Catalog {
   ): Promise<T> {
     const concurrency = isSimilar ? SIMILAR_CONCURRENCY : undefined;
     const run: RunSearches = (bodies) => runSearches(this.pool, indices, bodies, requestId, concurrency);
-    const { limiters } = this.runner;
-    const limiter = isSimilar ? limiters.similar : limiters.search;
+    const limiter = isSimilar ? this.limiters.similar : this.limiters.search;
     const index = [indices].flat().at(-1) ?? '';
-    return this.runner.run({ requestId, index, ...what }, () => search(run), limiter);
+    await limiter.acquire();
+    const began = performance.now();
+    try {
+      return await search(run);
+    } catch (error) {
+      if (error instanceof SearchRefusedError) this.snapshots.onRefused();
+      throw error;
+    } finally {
+      limiter.release();
+      const ms = performance.now() - began;
+      if (ms > SLOW_MS) this.log.warn({ request_id: requestId, index, ...what, ms }, 'slow search');
+    }
   }
 }
 

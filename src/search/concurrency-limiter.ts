@@ -1,3 +1,33 @@
+import { CONNECTIONS_PER_NODE } from '../elasticsearch/search-pool.js';
+
+/** Maximum number of queued searches: about half a second of work. */
+const MAX_WAITING_SEARCHES = 256;
+
+/**
+ * Maximum number of look-alike searches in flight per node and replica. The slowest of them take as long as dozens of
+ * other searches, and a node runs only 1.5 searches per processor.
+ */
+const SIMILAR_PER_NODE = 1;
+
+/** Maximum number of queued look-alike searches: about half a second of work. */
+const MAX_WAITING_SIMILAR = 32;
+
+/**
+ * Concurrency limits of a replica. Look-alike searches cost much more than other searches and must not displace them.
+ */
+export interface SearchLimiters {
+  search: ConcurrencyLimiter;
+  similar: ConcurrencyLimiter;
+}
+
+/** @param nodes number of Elasticsearch nodes. */
+export function createSearchLimiters(nodes: number): SearchLimiters {
+  return {
+    search: new ConcurrencyLimiter({ running: CONNECTIONS_PER_NODE * nodes, waiting: MAX_WAITING_SEARCHES }),
+    similar: new ConcurrencyLimiter({ running: SIMILAR_PER_NODE * nodes, waiting: MAX_WAITING_SIMILAR }),
+  };
+}
+
 /** The limit of running and waiting tasks is reached. */
 export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
@@ -21,24 +51,23 @@ export class ConcurrencyLimiter {
     return this.#queue.length;
   }
 
-  /** Runs a task when a slot is free. @throws {OverloadedError} if the queue is full. */
-  async run<T>(task: () => Promise<T>): Promise<T> {
-    if (this.running >= this.limits.running) {
-      if (this.#queue.length >= this.limits.waiting) {
-        this.refused++;
-        throw new OverloadedError('the queue is full');
-      }
-      // A finished task hands its slot to the first task in the queue, so no new task can overtake a queued task.
-      await new Promise<void>((resolve) => this.#queue.push(resolve));
-    } else {
+  /** Waits for a slot, which the task must `release` when it ends. @throws {OverloadedError} if the queue is full. */
+  async acquire(): Promise<void> {
+    if (this.running < this.limits.running) {
       this.running++;
+      return;
     }
-    try {
-      return await task();
-    } finally {
-      const next = this.#queue.shift();
-      if (next === undefined) this.running--;
-      else next();
+    if (this.#queue.length >= this.limits.waiting) {
+      this.refused++;
+      throw new OverloadedError('the queue is full');
     }
+    await new Promise<void>((resolve) => this.#queue.push(resolve));
+  }
+
+  /** Hands the slot to the first task in the queue, so no new task can overtake a queued task. */
+  release(): void {
+    const next = this.#queue.shift();
+    if (next === undefined) this.running--;
+    else next();
   }
 }
