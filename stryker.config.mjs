@@ -26,7 +26,7 @@ export default {
     testFiles: [
       'test/unit/search/{by-weight,cursor,queries,similarity,tier-predictor,tiered-search}.test.ts',
       'test/unit/snapshot/name-order.test.ts',
-      'test/unit/elasticsearch/{msearch,msearch-response}.test.ts',
+      'test/unit/elasticsearch/{msearch,search-pool}.test.ts',
       'test/unit/http/{limits/windows,request/query-params,response/etag}.test.ts',
       'test/unit/lists/{checked-packages,csv,download,package-check,number-list,weights}.test.ts',
       'test/unit/rebuild/{alias-actions,steps/obsolete-indices,process/lease}.test.ts',

@@ -36,13 +36,41 @@ export class IndexClosedError extends ElasticsearchUnavailableError {
   }
 }
 
+/** An error in the format of Elasticsearch, except errors about missing indices or aliases. */
+const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
+
+/** The reason in Elasticsearch's error if it could not look up an API key. The key may be valid. */
+const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
+
+/** Status for a request that is too large for Elasticsearch or a proxy. Another node would reject it, too. */
+const TOO_LARGE = 413;
+
+/**
+ * Why a response says nothing about indices, aliases or keys; undefined if it does.
+ * - A proxy's 404 does not mean that an index is absent. Elasticsearch sends the header `X-Elastic-Product`, except with
+ *   some errors, for example while the cluster is read-only. A missing-index error makes this service drop a snapshot,
+ *   so this error is trusted only with the header.
+ * - While the security index has no active shard, as in the seconds after a node has started, Elasticsearch 9.4 rejects
+ *   every key with 401. Later versions respond with 503.
+ */
+export function distrustReason(
+  status: number,
+  headers: Readonly<Record<string, unknown>>,
+  body: string,
+): string | undefined {
+  if (status === 401 && KEY_LOOKUP_FAILURE.test(body))
+    return 'Elasticsearch cannot look up API keys at the moment';
+  const isFromElasticsearch =
+    headers['x-elastic-product'] === 'Elasticsearch' ||
+    status === TOO_LARGE ||
+    (status >= 400 && DESCRIBED_ERROR.test(body));
+  return isFromElasticsearch ? undefined : `something other than Elasticsearch responded with ${status}`;
+}
+
 /** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
 export function isRetryable(status: number): boolean {
   return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
 }
-
-/** An error in the format of Elasticsearch, except errors about missing indices or aliases. */
-const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
 
 /**
  * Whether a response comes from Elasticsearch, not from a proxy. Elasticsearch sends the header `X-Elastic-Product`,
@@ -56,9 +84,6 @@ export function isFromElasticsearch(
 ): boolean {
   return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
-
-/** The reason in Elasticsearch's error if it could not look up an API key. The key may be valid. */
-const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
 
 /**
  * Whether Elasticsearch could not look up the API key of a request. While the security index has no active shard, as in

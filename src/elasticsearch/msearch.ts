@@ -1,5 +1,4 @@
 import { parseJson } from '../util/parse-json.js';
-import type { SearchPool } from './search-pool.js';
 import {
   ElasticsearchUnavailableError,
   IndexClosedError,
@@ -52,27 +51,6 @@ export function msearchRequest(
     path: `${index}/_msearch?filter_path=${FILTER_PATH}${searches}${shards}`,
     body: bodies.map((body) => `${before}\n${JSON.stringify(body)}\n`).join(''),
   };
-}
-
-/**
- * Runs searches in one request and returns the hits of each.
- * @param indices one index, or several that are searched together.
- * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
- * @param concurrency as for `msearchRequest`.
- * @throws {IndexGoneError} if there is no such index.
- * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, a shard failed or timed out, or
- * the index is closed.
- * @throws {SearchRefusedError} for permanent failures.
- */
-export async function runSearches(
-  pool: SearchPool,
-  indices: string | readonly string[],
-  bodies: SearchBody[],
-  opaqueId: string,
-  concurrency?: number,
-): Promise<Hits[]> {
-  const { path, body } = msearchRequest(indices, bodies, concurrency);
-  return pool.post(path, body, opaqueId, (text) => parseResponse(text, bodies.length, String(indices)));
 }
 
 /**

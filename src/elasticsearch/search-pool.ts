@@ -1,16 +1,14 @@
-import { Pool } from 'undici';
-import type { ElasticsearchAccess } from './elasticsearch.js';
+import { Pool, type Dispatcher } from 'undici';
+import { credentialsIn, type ElasticsearchAccess } from './access.js';
 import {
   ConnectionFailedError,
+  distrustReason,
   ElasticsearchUnavailableError,
-  isRetryable,
   NodeUnavailableError,
   SearchRefusedError,
   ShardUnavailableError,
 } from './elasticsearch-errors.js';
-import { exchange } from './exchange.js';
-import { RetryBudget } from './retry-budget.js';
-import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
+import { msearchRequest, parseResponse, type Hits, type SearchBody } from './msearch.js';
 
 /**
  * Maximum number of connections per node. It also limits the searches that one replica has in flight on a node.
@@ -19,48 +17,35 @@ import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
  */
 export const CONNECTIONS_PER_NODE = 16;
 
-/**
- * Timeouts of the attempts of a search, in milliseconds, by the number of nodes. Clients get a response within two
- * seconds. If one of three nodes hangs, two attempts can fail: one on this node, and one on a node without a copy of
- * the index, which forwards the search to the hanging node. If the index has two copies, the third node has the other
- * copy. The third attempt gets the most time, because all nodes may just be slow. The last attempt gets all remaining
- * time. While the retry budget is empty, every attempt gets all remaining time.
- */
-export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
+/** Time within which clients get a response, in milliseconds. All tries of a search share it. */
+export const DEADLINE_MS = 1600;
 
-/** Timeouts of the attempts of a search, in milliseconds: with one node, with two nodes, and with more nodes. */
-export type AttemptTimeouts = Readonly<Record<'one' | 'two' | 'more', readonly [number, ...number[]]>>;
-
-/** Minimum remaining time for another attempt, in milliseconds. */
-const MIN_ATTEMPT_MS = 50;
+/** Maximum number of tries of a search, each on another node. */
+const MAX_TRIES = 2;
 
 /** Timeout for opening a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
 
-/** Maximum number of characters of an unexpected response in the `cause` of an error. */
-const MAX_DETAILS = 500;
-
 /** Time for which a failed node is avoided, in milliseconds, if there is another node. */
 export const NODE_BACKOFF_MS = 3000;
 
-/** Outcome of one attempt of a search: a response, a temporary failure, or a permanent rejection. */
+/** Time after which a failure of a node no longer matters, in milliseconds. */
+const FAILURE_MEMORY_MS = 60_000;
+
+/** Maximum number of characters of an unexpected response in the `cause` of an error. */
+const MAX_DETAILS = 500;
+
+/** Statuses below 500 of searches that may succeed later. An operator can correct the key (401, 403). */
+const TEMPORARY_STATUSES = [401, 403, 429];
+
+/** Outcome of one try of a search: a response, a temporary failure, or a permanent rejection. */
 export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
 
-/** Called after each attempt of a search, with the origin of the node, the outcome and the duration in seconds. */
-export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) => void;
-
 interface SearchPoolOptions {
-  onSearch?: OnSearch | undefined;
-  /**
-   * Timeout of one attempt, in milliseconds. The last attempt also gets the unused time of the others. By default,
-   * `attemptTimeoutsMs` applies.
-   */
+  /** Called after each try of a search, with the origin of the node, the outcome and the duration in seconds. */
+  onSearch?: ((node: string, outcome: SearchOutcome, seconds: number) => void) | undefined;
+  /** Timeout of one try, in milliseconds. The default suits searches that a client waits for. */
   timeoutMs?: number;
-  /**
-   * Timeouts of the attempts by the number of nodes, if `timeoutMs` is undefined. The default suits searches that a
-   * client waits for.
-   */
-  attemptTimeoutsMs?: AttemptTimeouts;
   /** Backoff of a node that failed, in milliseconds. */
   nodeBackoffMs?: number;
 }
@@ -73,44 +58,29 @@ interface Node {
   prefix: string;
   /** Headers of each request. undici does not send headers that are undefined. */
   headers: Record<string, string | undefined>;
-  /** Until this time, in milliseconds since the epoch, the node is avoided. */
+  /** Until this time, on the clock of `performance.now()`, the node is avoided. */
   avoidUntil: number;
   /** Number of searches in flight on this node. */
   inFlight: number;
+  /** Position of its latest search among all searches of the pool. */
+  lastSearch: number;
 }
 
-/** A search that may be sent to several nodes. */
-interface Search<T> {
-  path: string;
-  body: string;
-  opaqueId: string;
-  read: (text: string) => T;
-}
-
-/**
- * Sends searches to the least busy nodes, with a deadline over all attempts. The Elasticsearch client has no such
- * deadline, and takes 1.6 to 1.9 times the processor time for 50 hits.
- */
+/** Sends searches to the least busy nodes. Elasticsearch's client takes 1.6 to 1.9 times the processor time for 50 hits. */
 export class SearchPool {
   readonly #nodes: Node[];
-  /** Timeout of each attempt, in milliseconds. */
-  readonly #timeoutsMs: readonly [number, ...number[]];
-  readonly #retries = new RetryBudget();
-  /** Index of the node that is preferred among equally busy nodes. */
-  #first = 0;
+  readonly #timeoutMs: number;
+  #searches = 0;
 
   constructor(
     { nodes, apiKey }: ElasticsearchAccess,
     private readonly options: SearchPoolOptions = {},
   ) {
-    const { timeoutMs, attemptTimeoutsMs = ATTEMPT_TIMEOUTS_MS } = options;
-    const { one, two, more } = attemptTimeoutsMs;
-    const usual = nodes.length === 1 ? one : nodes.length === 2 ? two : more;
-    this.#timeoutsMs = timeoutMs === undefined ? usual : [timeoutMs, ...usual.slice(1).map(() => timeoutMs)];
+    this.#timeoutMs = options.timeoutMs ?? DEADLINE_MS / Math.min(nodes.length, MAX_TRIES);
     this.#nodes = nodes.map((address) => {
-      const { origin, pathname, username, password } = new URL(address);
-      const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-      const basic = username === '' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`;
+      const { origin, pathname } = new URL(address);
+      const { username, password } = credentialsIn(address) ?? {};
+      const basic = username && `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
       const authorization = apiKey === undefined ? basic : `ApiKey ${apiKey}`;
       return {
         origin,
@@ -125,38 +95,40 @@ export class SearchPool {
         headers: { 'content-type': 'application/x-ndjson', authorization },
         avoidUntil: 0,
         inFlight: 0,
+        lastSearch: 0,
       };
     });
   }
 
   /**
-   * Posts newline-delimited JSON. Retries on at most two other nodes if the connection failed, or if the node was
-   * unavailable or too slow. Retries after a timeout are limited by a budget. A single node gets a second attempt if
-   * the connection failed.
+   * Runs searches in one request and returns the hits of each. If a node fails, tries another node once. A single node
+   * gets a second try if the connection failed.
+   * @param indices one index, or several that are searched together.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
-   * @param read reads the body of the response. If `read` throws a `NodeUnavailableError` or a `ShardUnavailableError`,
-   * another node is tried.
-   * @returns the result of `read`.
-   * @throws {ElasticsearchUnavailableError} for temporary failures.
-   * @throws {SearchRefusedError} for permanent failures. Errors of `read` are thrown unchanged.
+   * @param concurrency as for `msearchRequest`.
+   * @throws {IndexGoneError} if there is no such index.
+   * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, a shard failed or timed out, or
+   * the index is closed.
+   * @throws {SearchRefusedError} for permanent failures.
    */
-  async post<T>(path: string, body: string, opaqueId: string, read: (text: string) => T): Promise<T> {
-    const search = { path, body, opaqueId, read };
-    const tried: Node[] = [];
-    const deadline = performance.now() + this.#timeoutsMs.reduce((sum, ms) => sum + ms);
-    for (;;) {
-      const node = this.#next(tried);
-      node.inFlight++;
-      try {
-        return await this.#send(node, search, tried.length, deadline);
-      } catch (error) {
-        tried.push(node);
-        // Only the first node is avoided, because later nodes may have forwarded the search to it.
-        if (tried.length === 1 && error instanceof NodeUnavailableError) this.#avoid(node);
-        if (!this.#mayRetry(error, tried.length, deadline)) throw error;
-      } finally {
-        node.inFlight--;
-      }
+  async search(
+    indices: string | readonly string[],
+    bodies: SearchBody[],
+    opaqueId: string,
+    concurrency?: number,
+  ): Promise<Hits[]> {
+    const request = msearchRequest(indices, bodies, concurrency);
+    const read = (text: string) => parseResponse(text, bodies.length, String(indices));
+    const first = this.#leastBusy();
+    try {
+      return await this.#send(first, request, opaqueId, read);
+    } catch (error) {
+      const mayRetry =
+        this.#nodes.length === 1
+          ? error instanceof ConnectionFailedError
+          : error instanceof NodeUnavailableError || error instanceof ShardUnavailableError;
+      if (!mayRetry) throw error;
+      return this.#send(this.#leastRecentlyFailed(first), request, opaqueId, read);
     }
   }
 
@@ -164,75 +136,120 @@ export class SearchPool {
     await Promise.all(this.#nodes.map(({ pool }) => pool.destroy()));
   }
 
-  #mayRetry(error: unknown, failed: number, deadline: number): boolean {
-    if (deadline - performance.now() < MIN_ATTEMPT_MS) return false;
-    if (this.#nodes.length === 1) return failed === 1 && error instanceof ConnectionFailedError;
-    const mayAnotherRespond = error instanceof NodeUnavailableError || error instanceof ShardUnavailableError;
-    return failed < this.#timeoutsMs.length && mayAnotherRespond;
-  }
-
-  #avoid(node: Node): void {
-    node.avoidUntil = Date.now() + (this.options.nodeBackoffMs ?? NODE_BACKOFF_MS);
-  }
-
   /**
-   * The untried node with the fewest searches in flight. An avoided node is chosen only if all untried nodes are
-   * avoided. On a node that has just started, a search takes a hundred times as long. Such a node therefore gets few
-   * searches at a time.
+   * The node with the fewest searches in flight. An avoided node is chosen only if all nodes are avoided. On a node
+   * that has just started, a search takes a hundred times as long. Such a node therefore gets few searches at a time.
    */
-  #next(tried: readonly Node[]): Node {
-    this.#first = (this.#first + 1) % this.#nodes.length;
-    const inTurn = [...this.#nodes.slice(this.#first), ...this.#nodes.slice(0, this.#first)];
-    const now = Date.now();
+  #leastBusy(): Node {
+    const now = performance.now();
     const isAvoided = ({ avoidUntil }: Node) => Number(avoidUntil > now);
-    const [best] = inTurn
-      .filter((node) => !tried.includes(node))
-      .sort((a, b) => isAvoided(a) - isAvoided(b) || a.inFlight - b.inFlight);
-    return best ?? (inTurn[0] as Node);
+    return this.#nodes.reduce((best, node) => {
+      const order =
+        isAvoided(node) - isAvoided(best) ||
+        node.inFlight - best.inFlight ||
+        node.lastSearch - best.lastSearch;
+      return order < 0 ? node : best;
+    });
   }
 
   /**
-   * @param earlier number of earlier attempts.
-   * @param deadline of all attempts, on the clock of `performance.now()`.
+   * The other node whose last failure was the longest ago. While one of three nodes hangs, a node without a copy of the
+   * index may forward searches to it and fails, too. The third node does not fail.
+   * @param failed returned if there is no other node.
    */
+  #leastRecentlyFailed(failed: Node): Node {
+    const oldest = performance.now() - FAILURE_MEMORY_MS;
+    const failedAt = ({ avoidUntil }: Node) => Math.max(avoidUntil, oldest);
+    const [best = failed] = this.#nodes
+      .filter((node) => node !== failed)
+      .sort((a, b) => failedAt(a) - failedAt(b) || a.inFlight - b.inFlight);
+    return best;
+  }
+
+  /** @throws {NodeUnavailableError} if the node failed. The node is then avoided for a while. */
   async #send<T>(
     node: Node,
-    { path, body, opaqueId, read }: Search<T>,
-    earlier: number,
-    deadline: number,
+    { path, body }: { path: string; body: string },
+    opaqueId: string,
+    read: (text: string) => T,
   ): Promise<T> {
     const headers = { ...node.headers, 'x-opaque-id': opaqueId };
     const request = { method: 'POST', path: node.prefix + path, headers, body } as const;
     const began = performance.now();
-    const isLast = earlier >= this.#timeoutsMs.length - 1;
-    const leftMs = deadline - began;
-    const timeoutMs = isLast ? leftMs : Math.min(this.#timeoutsMs[earlier] ?? leftMs, leftMs);
-    const extend = (): number => {
-      if (earlier === 0) this.#avoid(node);
-      return isLast || this.#retries.take() ? 0 : Math.max(0, deadline - performance.now());
-    };
-    let outcome: SearchOutcome = 'unavailable';
+    let outcome: SearchOutcome = 'answered';
+    node.inFlight++;
+    node.lastSearch = ++this.#searches;
     try {
-      const { status, text } = await exchange(node.pool, request, timeoutMs, extend);
-      if (status !== 200) {
-        const description = `Elasticsearch responded with ${status}`;
-        const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
-        // Elasticsearch answers a search with 200 or an error. Any other status below 400 comes from a proxy.
-        if (status < 400 || UNAVAILABLE_STATUSES.includes(status))
-          throw new NodeUnavailableError(description, details);
-        if (isRetryable(status)) throw new ElasticsearchUnavailableError(description, details);
-        throw new SearchRefusedError(description, details);
-      }
-      outcome = 'answered';
-      const result = read(text);
-      if (performance.now() - began < timeoutMs) this.#retries.earn();
-      return result;
+      const { status, text } = await exchange(node.pool, request, this.#timeoutMs);
+      if (status !== 200) throw failureOf(status, text);
+      return read(text);
     } catch (error) {
       if (error instanceof ElasticsearchUnavailableError) outcome = 'unavailable';
       if (error instanceof SearchRefusedError) outcome = 'refused';
+      if (error instanceof NodeUnavailableError)
+        node.avoidUntil = performance.now() + (this.options.nodeBackoffMs ?? NODE_BACKOFF_MS);
       throw error;
     } finally {
+      node.inFlight--;
       this.options.onSearch?.(node.origin, outcome, (performance.now() - began) / 1000);
     }
   }
+}
+
+/** The error for a response to all searches of a request. Elasticsearch answers a search with 200 or an error. */
+function failureOf(status: number, text: string): Error {
+  const description = `Elasticsearch responded with ${status}`;
+  const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
+  if (status < 400 || status >= 500) return new NodeUnavailableError(description, details);
+  const Type = TEMPORARY_STATUSES.includes(status) ? ElasticsearchUnavailableError : SearchRefusedError;
+  return new Type(description, details);
+}
+
+/**
+ * Sends a request, and reads the body of the response as text. Takes a sixth of the time of undici's `request`, because
+ * it creates no streams, and no promises for streams.
+ * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in time.
+ */
+function exchange(
+  pool: Pool,
+  request: Dispatcher.DispatchOptions,
+  timeoutMs: number,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    let headers: Readonly<Record<string, unknown>> = {};
+    let controller: Dispatcher.DispatchController | undefined;
+    let expired: NodeUnavailableError | undefined;
+    let status = 0;
+    const chunks: Buffer[] = [];
+    const timer = setTimeout(() => {
+      expired = new NodeUnavailableError(`no response within ${timeoutMs} ms`);
+      reject(expired);
+      controller?.abort(expired);
+    }, timeoutMs);
+    pool.dispatch(request, {
+      onRequestStart: (started) => {
+        controller = started;
+        // The request timed out while it waited for a connection.
+        if (expired !== undefined) controller.abort(expired);
+      },
+      onResponseStart: (_controller, statusCode, received) => {
+        status = statusCode;
+        headers = received;
+      },
+      onResponseData: (_controller, chunk) => {
+        chunks.push(chunk);
+      },
+      onResponseEnd: () => {
+        clearTimeout(timer);
+        const text = Buffer.concat(chunks).toString();
+        const distrusted = distrustReason(status, headers, text);
+        if (distrusted === undefined) resolve({ status, text });
+        else reject(new NodeUnavailableError(distrusted));
+      },
+      onResponseError: (_controller, error) => {
+        clearTimeout(timer);
+        reject(new ConnectionFailedError('the connection failed', { cause: error }));
+      },
+    });
+  });
 }

@@ -1,6 +1,5 @@
 import { IndexGoneError, SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
 import type { SearchPool } from '../elasticsearch/search-pool.js';
-import { runSearches } from '../elasticsearch/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchLimiters } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
@@ -243,9 +242,8 @@ export class Catalog {
   }
 
   /**
-   * Runs the searches of one request once the concurrency limit allows them, and logs slow ones, even if they fail. If
-   * Elasticsearch refuses a search of the current index, the snapshot watcher repeats the search. If it is refused
-   * again, the service is unhealthy.
+   * Runs the searches of one request once the concurrency limit allows them, and logs slow ones, even if they fail. After a
+   * refused search, the snapshot watcher probes the index until a search succeeds.
    * @param indices one index, or several that are searched together. Only the last index is logged.
    * @param what the logged fields.
    * @param isSimilar whether the searches are as expensive as a search for look-alikes.
@@ -258,7 +256,7 @@ export class Catalog {
     isSimilar = false,
   ): Promise<T> {
     const concurrency = isSimilar ? SIMILAR_CONCURRENCY : undefined;
-    const run: RunSearches = (bodies) => runSearches(this.pool, indices, bodies, requestId, concurrency);
+    const run: RunSearches = (bodies) => this.pool.search(indices, bodies, requestId, concurrency);
     const limiter = isSimilar ? this.limiters.similar : this.limiters.search;
     const index = [indices].flat().at(-1) ?? '';
     await limiter.acquire();

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { finished, Readable } from 'node:stream';
-import { runSearches } from '../elasticsearch/msearch.js';
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import type { Logger } from '../util/log.js';
 import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
@@ -72,7 +71,7 @@ export class SnapshotExports {
       try {
         // Reading a page of an export may take longer than a search.
         const body = { ...browsePage(from, size), timeout: EXPORT_TIMEOUT };
-        const [hits] = await runSearches(this.pool, index, [body], requestId);
+        const [hits] = await this.pool.search(index, [body], requestId);
         entries = (hits?.entries ?? []).map(decodeEntry);
         if (entries.length !== size)
           throw new Error(`${entries.length} of ${size} packages were found from the ordinal ${from} on`);

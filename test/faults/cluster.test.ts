@@ -14,6 +14,12 @@ const NEW = bundledPackages();
 /** Longer than any search timeout. */
 const PAUSE_MS = 5000;
 
+/** How long a node hangs, in milliseconds: shorter than the time after which the cluster excludes it. */
+const HANG_MS = 20_000;
+
+/** Pause between two searches of a loop while a node hangs, in milliseconds. */
+const LOOP_PAUSE_MS = 50;
+
 /** Maximum time of a request in flight during the promotion, in milliseconds. */
 const SEARCH_MS = 2000;
 
@@ -89,7 +95,7 @@ describe('A cluster node that fails during a load', function () {
   reading.itNoticesNothing();
 });
 
-describe('A killed node of three', function () {
+describe('A killed or hanging node of three', function () {
   this.timeout(300_000);
   const slug = newSlug();
   let cluster: Cluster;
@@ -122,6 +128,35 @@ describe('A killed node of three', function () {
     return shards.flatMap(({ node }) => node ?? []);
   }
 
+  /** Waits until all nodes and copies are there. */
+  async function green(): Promise<void> {
+    const { timed_out: timedOut } = await suite.service.elasticsearch.cluster.health({
+      wait_for_nodes: '3',
+      wait_for_status: 'green',
+      wait_for_no_relocating_shards: true,
+      timeout: '60s',
+    });
+    expect(timedOut, 'green again').to.equal(false);
+  }
+
+  /** Searches in loops for some seconds. @returns the durations in milliseconds, and the number of failed searches. */
+  async function search(loops: number): Promise<{ ms: number[]; failed: number }> {
+    const ms: number[] = [];
+    let failed = 0;
+    const end = performance.now() + HANG_MS;
+    const loop = async () => {
+      while (performance.now() < end) {
+        const began = performance.now();
+        const { status } = await suite.service.get('/search?q=lib&limit=5');
+        ms.push(performance.now() - began);
+        if (status !== 200) failed++;
+        await pause(LOOP_PAUSE_MS);
+      }
+    };
+    await Promise.all(Array.from({ length: loops }, loop));
+    return { ms: ms.sort((a, b) => a - b), failed };
+  }
+
   const nodeNamed = (name: string | undefined) =>
     cluster.nodes.find((node) => node.name === name) ?? expect.fail(`there is no node ${name}`);
 
@@ -149,6 +184,18 @@ describe('A killed node of three', function () {
     expect(await holders(), 'a primary and its copy').to.have.length(2);
   }
 
+  it('with the primary delays few searches while it hangs, and fails at most 1 % of them', async () => {
+    const [primary] = await holders();
+    const node = nodeNamed(primary);
+    reading.engineMayBeAway = true;
+    await node.pause();
+    const { ms, failed } = await search(4).finally(() => node.resume());
+    expect(failed / ms.length, `${failed} of ${ms.length} searches failed`).to.be.at.most(0.01);
+    expect(ms[Math.floor(ms.length * 0.99)], 'milliseconds, p99').to.be.at.most(SEARCH_MS);
+    await green();
+    reading.engineMayBeAway = false;
+  });
+
   it('with the primary does not stop searches or the next rebuild on the other two nodes', async () => {
     const [primary] = await holders();
     killed = nodeNamed(primary);
@@ -160,13 +207,7 @@ describe('A killed node of three', function () {
 
   it('gets copies again after its restart', async () => {
     const { service } = suite;
-    const { timed_out: timedOut } = await service.elasticsearch.cluster.health({
-      wait_for_nodes: '3',
-      wait_for_status: 'green',
-      wait_for_no_relocating_shards: true,
-      timeout: '60s',
-    });
-    expect(timedOut, 'green again').to.equal(false);
+    await green();
     const [another] = cluster.nodes.filter(({ name }) => name !== killed?.name);
     await burden(service, another as ClusterNode);
     await expectRebuilt();

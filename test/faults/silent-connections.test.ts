@@ -21,8 +21,6 @@ const MINUTE_MS = 60_000;
 /** Some connections at a time, all of which become silent. */
 const CONNECTIONS = 3;
 
-const SEARCH = '{"index":"none-*","ignore_unavailable":true}\n{"size":0}\n';
-
 describe('A connection that silently stops forwarding', function () {
   this.timeout(2 * MINUTE_MS);
   const { signal } = new AbortController();
@@ -61,7 +59,7 @@ describe('A connection that silently stops forwarding', function () {
       const { link, nodes } = await access();
       const pool = new SearchPool(nodes, timeouts);
       openings.push(() => pool.close());
-      await expectReplaced(link, what, () => pool.post('/_msearch', SEARCH, 'test', JSON.parse));
+      await expectReplaced(link, what, () => pool.search([], [{ size: 0 }], 'test'));
     };
     const requesting = async (what: string, create: typeof createReadClient) => {
       const { link, nodes } = await access();

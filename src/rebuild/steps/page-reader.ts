@@ -1,4 +1,3 @@
-import { runSearches } from '../../elasticsearch/msearch.js';
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { entriesInNameOrder, type Clauses } from '../../snapshot/name-order.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
@@ -45,7 +44,7 @@ export class PageReader {
     const size = this.#size;
     const { index, shards } = this.snapshot;
     const body = entriesInNameOrder(size, shards, after, upTo, this.only);
-    const [hits] = await retry(() => runSearches(this.pool, index, [body], OPAQUE_ID), this.options);
+    const [hits] = await retry(() => this.pool.search(index, [body], OPAQUE_ID), this.options);
     const { entries } = hits ?? { entries: [] };
     const length = entries.reduce((sum, entry) => sum + entry.length, 0);
     if (length > 0) {

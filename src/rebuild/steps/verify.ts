@@ -5,7 +5,7 @@ import { unifySeparators } from '../../util/name-rule.js';
 import { codePoints } from '../../util/unicode.js';
 import { browsePage } from '../../search/queries.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
-import { runSearches, type SearchBody } from '../../elasticsearch/msearch.js';
+import type { SearchBody } from '../../elasticsearch/msearch.js';
 import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
 import { assertDocuments } from './merge.js';
 import { retry, type RetryOptions } from '../retry.js';
@@ -31,7 +31,7 @@ export async function verify(
   const found = await retry((signal) => findIndex(client, index, { signal }), options);
   if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
   await assertDocuments(client, index, total, options);
-  const run = (bodies: SearchBody[]) => retry(() => runSearches(pool, index, bodies, OPAQUE_ID), options);
+  const run = (bodies: SearchBody[]) => retry(() => pool.search(index, bodies, OPAQUE_ID), options);
   const ordinals = Array.from({ length: SAMPLES }, (_, i) => Math.round((i * (total - 1)) / (SAMPLES - 1)));
   // A set, because the ordinals repeat if the index has fewer packages than `SAMPLES`.
   for (const ordinal of new Set(ordinals)) {

@@ -1,322 +1,101 @@
-import { once } from 'node:events';
-import type { RequestListener } from 'node:http';
-import { setTimeout as pause } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
-import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { runSearches } from '../../../src/elasticsearch/msearch.js';
 import {
   ElasticsearchUnavailableError,
+  IndexClosedError,
   IndexGoneError,
+  NodeUnavailableError,
+  SearchRefusedError,
+  ShardUnavailableError,
 } from '../../../src/elasticsearch/elasticsearch-errors.js';
-import {
-  ATTEMPT_TIMEOUTS_MS,
-  CONNECTIONS_PER_NODE,
-  NODE_BACKOFF_MS,
-  SearchPool,
-} from '../../../src/elasticsearch/search-pool.js';
-import { withNodes } from '../../support/node-servers.js';
-import { KEY_LOOKUP_FAILURE } from '../../support/key-lookup-failure.js';
-import { waitFor } from '../../support/wait-for.js';
+import { parseResponse } from '../../../src/elasticsearch/msearch.js';
 
-type Options = ConstructorParameters<typeof SearchPool>[1];
-type Nodes = Parameters<typeof withNodes>[0];
-
-/** A hanging node costs 150 ms. The last one has much longer than it needs, in case the processor is busy. */
-const PATIENT: Options = { attemptTimeoutsMs: { one: [500], two: [150, 850], more: [150, 150, 700] } };
-
-/** For searches that no node responds to. */
-const SHORT: Options = { attemptTimeoutsMs: { one: [150], two: [80, 80], more: [50, 50, 80] } };
-
-/** How much longer than its timeouts a search may take on a busy processor, in milliseconds. */
-const SLACK_MS = 1000;
-
-function withPool<T>(nodes: Nodes, use: (pool: SearchPool) => Promise<T>, options = PATIENT): Promise<T> {
-  return withNodes(nodes, async (urls) => {
-    const pool = new SearchPool({ nodes: urls, apiKey: 'key' }, options);
-    return use(pool).finally(() => pool.close());
-  });
-}
-
-const askPool = (pool: SearchPool, index = 'index') =>
-  runSearches(pool, index, [{ size: 1 }, { size: 2 }], 'test');
-
-/** @returns the results of two searches, or the error. */
-function ask(nodes: Nodes, options?: Options): Promise<unknown> {
-  return withPool(nodes, (pool) => askPool(pool), options).catch((error: unknown) => error);
-}
-
-/** Runs this many searches concurrently. */
-function askAtOnce(pool: SearchPool, searches: number, index?: string): Promise<unknown[]> {
-  const search = () => askPool(pool, index).catch((error: unknown) => error);
-  return Promise.all(Array.from({ length: searches }, search));
-}
-
-/** A node in a thread of its own: posts its port, and a message when a request arrives, to which it responds after 50 ms. */
-const NODE = `
-const { parentPort, workerData } = require('node:worker_threads');
-const server = require('node:http').createServer((request, response) => {
-  parentPort.postMessage('arrived');
-  response.setHeader('X-Elastic-Product', 'Elasticsearch');
-  setTimeout(() => response.end(workerData), 50);
+const hit = (entry: string, ...clauses: string[]) => ({
+  fields: { entry: [entry] },
+  ...(clauses.length > 0 && { matched_queries: clauses }),
 });
-server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
 
-/** Blocks this thread, so that no timer and no response is processed. */
-function suspend(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
-const answering =
-  (body: unknown, status = 200): RequestListener =>
-  (_request, response) => {
-    response.statusCode = status;
-    response.end(typeof body === 'string' ? body : JSON.stringify(body));
-  };
-const hit = (entry: string) => ({ fields: { entry: [entry] } });
-const exactHit = (entry: string) => ({ ...hit(entry), matched_queries: ['exact'] });
-const good = (...hits: object[]) => ({
+const complete = (...hits: object[]) => ({
+  status: 200,
   timed_out: false,
   _shards: { failed: 0 },
-  hits: hits.length === 0 ? undefined : { hits },
-  status: 200,
+  hits: { hits },
 });
-const failed = (type: string, status: number) => ({ error: { type, reason: 'a reason' }, status });
 
-const WHOLE_TEXT = JSON.stringify({ responses: [good(), good(hit('AAAA'))] });
-const whole = answering(WHOLE_TEXT);
-const NONE = { entries: [], exact: 0 };
-const WHOLE = [NONE, { entries: ['AAAA'], exact: 0 }];
-const hangs: RequestListener = () => undefined;
-const breaks: RequestListener = (request) => request.socket.destroy();
-/** A proxy that responds in place of Elasticsearch. */
-const proxy =
-  (status: number, body: string): RequestListener =>
-  (_request, response) => {
-    response.removeHeader('X-Elastic-Product');
-    response.writeHead(status, { Location: '/' }).end(body);
-  };
-const afterMs =
-  (ms: number): RequestListener =>
-  (request, response) => {
-    setTimeout(() => whole(request, response), ms);
-  };
+const parse = (...responses: unknown[]) =>
+  parseResponse(JSON.stringify({ responses }), responses.length, 'asked-for');
 
-describe('runSearches', () => {
-  // The first request compiles the parser of undici, which can take longer than the timeouts of these tests.
-  before(() => ask([whole], {}));
-
-  const found: [what: string, hits: object[], expected: object][] = [
-    ['no hits', [], NONE],
-    ['a hit', [hit('AAAA')], { entries: ['AAAA'], exact: 0 }],
-    ['hits', [hit('AAAA'), hit('BBBB')], { entries: ['AAAA', 'BBBB'], exact: 0 }],
-    ['an exact hit', [exactHit('AAAA')], { entries: ['AAAA'], exact: 1 }],
-    ['only exact hits', [exactHit('AAAA'), exactHit('aaaa')], { entries: ['AAAA', 'aaaa'], exact: 2 }],
-    ['one exact hit of two', [exactHit('AAAA'), hit('B')], { entries: ['AAAA', 'B'], exact: 1 }],
-  ];
-  for (const [what, hits, expected] of found) {
-    it(`reads ${what} from a response in the usual or any other JSON format`, async () => {
-      const { timed_out, _shards, ...rest } = good(...hits);
-      const usual = { responses: [good(...hits), good(hit('CCCC'))] };
-      const reordered = { responses: [{ ...rest, _shards, timed_out }, good(hit('CCCC'))] };
-      for (const text of [JSON.stringify(usual), JSON.stringify(usual, null, 2), JSON.stringify(reordered)])
-        expect(await ask([answering(text)])).to.deep.equal([expected, { entries: ['CCCC'], exact: 0 }]);
-    });
-  }
-
-  // The responses of one search, or the status of the response to both.
-  const partial: [what: string, answer: object | number, isRetried: boolean][] = [
-    ['a search that timed out', { ...good(hit('AAAA')), timed_out: true }, true],
-    ['a shard that failed', { ...good(hit('AAAA')), _shards: { failed: 1 } }, true],
-    ['no copy of the index', failed('search_phase_execution_exception', 503), true],
-    ['a copy that cannot be searched', failed('search_phase_execution_exception', 500), true],
-    ['a full queue', failed('es_rejected_execution_exception', 429), false],
-    ['status 429', 429, false],
-    ['status 500', 500, false],
-    ['status 503', 503, true],
-    ['status 401', 401, false],
-  ];
-  for (const [what, answer, isRetried] of partial) {
-    it(`${isRetried ? 'tries the next node' : 'fails without trying the next node'} after ${what}`, async () => {
-      const listeners =
-        typeof answer === 'number'
-          ? [answering('{}', answer)]
-          : [answering({ responses: [good(), answer] }), answering({ responses: [answer, good()] })];
-      for (const stale of listeners) {
-        const outcomes: string[] = [];
-        const onSearch = (_node: string, outcome: string) => void outcomes.push(outcome);
-        expect(await ask([stale], { onSearch })).to.be.instanceOf(ElasticsearchUnavailableError);
-        expect(await ask([stale, stale], { onSearch })).to.be.instanceOf(ElasticsearchUnavailableError);
-        expect(outcomes).to.deep.equal(Array(isRetried ? 3 : 2).fill('unavailable'));
-        if (!isRetried) continue;
-        for (const nodes of [
-          [stale, whole],
-          [whole, stale],
-          [stale, stale, whole],
-        ])
-          expect(await ask(nodes)).to.deep.equal(WHOLE);
-      }
-    });
-  }
-
-  it('distinguishes a missing index and a rejected request from an unavailable engine', async () => {
-    const gone = failed('index_not_found_exception', 404);
-    expect(await ask([answering({ responses: [gone, gone] })])).to.be.instanceOf(IndexGoneError);
-    const refused = failed('parsing_exception', 400);
-    expect(await ask([answering({ responses: [refused, refused] })]))
-      .to.be.instanceOf(Error)
-      .and.not.to.be.instanceOf(ElasticsearchUnavailableError);
+describe('parseResponse', () => {
+  it('returns the entries of each search, and how many are exact', () => {
+    const hits = [hit('AAAA', 'exact'), hit('BBBB', 'other'), hit('CCCC')];
+    expect(parse(complete(...hits), complete())).to.deep.equal([
+      { entries: ['AAAA', 'BBBB', 'CCCC'], exact: 1 },
+      { entries: [], exact: 0 },
+    ]);
   });
 
-  const away: [what: string, node: Nodes[number]][] = [
-    ['cannot be reached', undefined],
-    ['has a name that does not resolve', 'http://no-such-host.invalid:9200'],
-    ['does not speak HTTP', (request) => request.socket.end('SSH-2.0-OpenSSH\r\n')],
-    ['is starting or has no master', answering('{}', 503)],
-    ['cannot look up the API key', answering(KEY_LOOKUP_FAILURE, 401)],
-    ['hangs', hangs],
-    ['hangs in the middle of a response', (_request, response) => void response.write('{"responses":[')],
-    ['is a proxy that finds nothing', proxy(404, '{"error":{"type":"index_not_found_exception"}}')],
-    ['is a proxy with a page', proxy(200, '<html>')],
-    ['is a proxy with other JSON', proxy(200, '{}')],
-    ['is a proxy that redirects', proxy(302, '')],
-    ['is a proxy that rejects requests', proxy(400, '')],
-    ['sends truncated JSON', answering('{"responses":[{"timed_out":false,')],
-    ['compresses its response', (_request, response) => void response.end(gzipSync(WHOLE_TEXT))],
-    ['sends nothing', answering('')],
-    ['redirects', answering('', 302)],
-    ['answers only one of two searches', answering({ responses: [good()] })],
-  ];
-  for (const [what, node] of away) {
-    it(`tries the next node if one ${what}`, async () => {
-      const answers = await Promise.all([ask([node, whole]), ask([whole, node])]);
-      expect(answers).to.deep.equal([WHOLE, WHOLE]);
-    });
-
-    it(`fails in time if one, two or four nodes are all like this: it ${what}`, async () => {
-      const began = performance.now();
-      const answers = await Promise.all([1, 2, 4].map((nodes) => ask(Array(nodes).fill(node), SHORT)));
-      for (const answer of answers) expect(answer).to.be.instanceOf(ElasticsearchUnavailableError);
-      expect(performance.now() - began).to.be.lessThan(180 + SLACK_MS);
-    });
-  }
-
-  it('tries the next node if one does not speak TLS', async () => {
-    const answer = await withNodes([whole], ([url = '']) => ask([url.replace('http', 'https'), whole]));
-    expect(answer).to.deep.equal(WHOLE);
+  it('reads a response without hits as none', () => {
+    for (const hits of [undefined, {}])
+      expect(parse({ ...complete(), hits })).to.deep.equal([{ entries: [], exact: 0 }]);
   });
 
-  it('takes less than two seconds in all, and avoids a node that failed for three seconds', () => {
-    expect(ATTEMPT_TIMEOUTS_MS).to.deep.equal({ one: [1500], two: [800, 800], more: [500, 500, 800] });
-    expect(NODE_BACKOFF_MS).to.equal(3000);
+  const failed = (status: number, type: string, rest: object = {}) => ({
+    status,
+    error: { type, reason: 'a reason', ...rest },
   });
 
-  it('tries a third node in time if two hang', async () => {
-    const orders = [[hangs, hangs, whole], [hangs, whole, hangs], [whole, hangs, hangs]]; // prettier-ignore
-    const answers = await Promise.all(orders.map((nodes) => ask(nodes)));
-    expect(answers).to.deep.equal([WHOLE, WHOLE, WHOLE]);
-  });
-
-  it('gives the last node the time that the others have left', async () => {
-    const options = { attemptTimeoutsMs: { one: [400], two: [400, 400], more: [400, 400, 400] } } as const;
-    // The second node is the first one asked.
-    const orders = [[afterMs(450), breaks], [afterMs(450), breaks, breaks]]; // prettier-ignore
-    const answers = await Promise.all(orders.map((nodes) => ask(nodes, options)));
-    expect(answers).to.deep.equal([WHOLE, WHOLE]);
-  });
-
-  it('stops retrying slow searches while all nodes are slow', async () => {
-    let requests = 0;
-    const slow: RequestListener = (request, response) => {
-      if (request.url?.startsWith('/later')) requests++;
-      afterMs(400)(request, response);
-    };
-    const test = async (pool: SearchPool) => {
-      // Enough to spend the retries of a pool that has just started, even if most have no time for a second one.
-      for (let i = 0; i < 2; i++) await askAtOnce(pool, 100);
-      const answers = await askAtOnce(pool, 40, 'later');
-      expect(answers.filter((answer) => answer instanceof Error)).to.deep.equal([]);
-      expect(requests).to.equal(40);
-    };
-    const options = { attemptTimeoutsMs: { ...ATTEMPT_TIMEOUTS_MS, more: [330, 330, 2000] } } as const;
-    await withPool([slow, slow, slow], test, options);
-  });
-
-  it('lets every search of all connections reach another node while one hangs', async () => {
-    const searches = 3 * CONNECTIONS_PER_NODE;
-    const options = { attemptTimeoutsMs: { ...ATTEMPT_TIMEOUTS_MS, more: [400, 400, 1000] } } as const;
-    const answers = await withPool([hangs, whole, whole], (pool) => askAtOnce(pool, searches), options);
-    expect(answers.filter((answer) => answer instanceof Error)).to.deep.equal([]);
-  });
-
-  it('prefers the node with the fewest searches in flight, and sends none to one that failed until its backoff ends', async () => {
-    const nodeBackoffMs = 400;
-    let isDown = true;
-    let arrived = 0;
-    const held: (() => void)[] = [];
-    const starting: RequestListener = (request, response) => {
-      arrived++;
-      if (isDown) breaks(request, response);
-      else held.push(() => whole(request, response));
-    };
-    const test = async (pool: SearchPool) => {
-      const wave = async (searches: number) => {
-        expect(await askAtOnce(pool, searches)).to.deep.equal(Array(searches).fill(WHOLE));
-      };
-      await wave(30);
-      isDown = false;
-      arrived = 0;
-      await wave(3 * CONNECTIONS_PER_NODE);
-      expect(arrived, 'during its backoff').to.equal(0);
-      await pause(nodeBackoffMs);
-      let answered = 0;
-      const first = Array.from({ length: 3 }, () => askPool(pool).then(() => answered++));
-      await waitFor(() => held.length === 1 && answered === 2, 'two of three responses');
-      for (let i = 0; i < 20; i++) await wave(1);
-      expect(arrived, 'before it has responded').to.equal(1);
-      for (const respond of held) respond();
-      await Promise.all(first);
-    };
-    // A stall of this process must not count as a slow response.
-    await withPool([starting, whole, whole], test, { timeoutMs: 5000, nodeBackoffMs });
-  });
-
-  it('does not avoid a node because of an index that no node can search', async () => {
-    const requests = [0, 0];
-    const nodes = requests.map((_count, node): RequestListener => (request, response) => {
-      const isBroken = request.url?.startsWith('/broken') === true;
-      if (!isBroken) requests[node] = (requests[node] ?? 0) + 1;
-      answering({ responses: [isBroken ? failed('a_phase_failed', 503) : good()] })(request, response);
-    });
-    await withPool(nodes, async (pool) => {
-      const search = (index: string) =>
-        runSearches(pool, index, [{}], 'test').catch((error: unknown) => error);
-      expect(await search('broken')).to.be.instanceOf(ElasticsearchUnavailableError);
-      for (let i = 0; i < 10; i++) await search('index');
-    });
-    expect(requests).to.deep.equal([5, 5]);
-  });
-
-  it('accepts a response that arrived in time while this process was suspended', async () => {
-    const text = JSON.stringify({ responses: [good(hit('A'.repeat(40_000))), good()] });
-    const node = new Worker(NODE, { eval: true, workerData: text });
-    const [port] = (await once(node, 'message')) as [number];
-    const pool = new SearchPool({ nodes: [`http://127.0.0.1:${port}`], apiKey: undefined }, PATIENT);
-    try {
-      const answer = askPool(pool);
-      await once(node, 'message');
-      suspend(900);
-      expect((await answer)[0]?.entries).to.have.length(1);
-    } finally {
-      await pool.close();
-      await node.terminate();
+  it('names an index that is gone or closed, as Elasticsearch does if it says so', () => {
+    const kinds = [
+      ['index_not_found_exception', IndexGoneError],
+      ['index_closed_exception', IndexClosedError],
+    ] as const;
+    for (const [type, error] of kinds) {
+      expect(() => parse(failed(404, type)))
+        .to.throw(error)
+        .with.property('index', 'asked-for');
+      const named = failed(404, type, { index: 'named' });
+      expect(() => parse(complete(), named))
+        .to.throw(error)
+        .with.property('index', 'named');
     }
   });
 
-  it('retries exactly once after a broken connection', async () => {
-    const outcomes: string[] = [];
-    const onSearch = (_node: string, outcome: string) => void outcomes.push(outcome);
-    expect(await ask([breaks], { onSearch })).to.be.instanceOf(ElasticsearchUnavailableError);
-    expect(outcomes).to.deep.equal(['unavailable', 'unavailable']);
+  const root_cause = [{ type: 'the_cause', reason: 'the reason of the cause' }];
+
+  const failures: [what: string, response: object, error: new (...args: never[]) => Error, text: string][] = [
+    ['status 500', failed(500, 'a_type'), ShardUnavailableError, 'a_type'],
+    ['status 503', failed(503, 'outer', { root_cause }), ShardUnavailableError, 'the_cause'],
+    ['status 429', failed(429, 'a_type'), ElasticsearchUnavailableError, 'a_type'],
+    ['status 400', failed(400, 'outer', { root_cause: [] }), SearchRefusedError, 'outer'],
+    ['status 499', failed(499, 'outer', { root_cause }), SearchRefusedError, 'the_cause'],
+    ['a timeout', { ...complete(), timed_out: true }, ShardUnavailableError, 'timed out'],
+    ['no word about a timeout', { ...complete(), timed_out: undefined }, ShardUnavailableError, 'timed out'],
+    ['a failed shard', { ...complete(), _shards: { failed: 1 } }, ShardUnavailableError, 'shard failed'],
+    ['no word about shards', { ...complete(), _shards: undefined }, ShardUnavailableError, 'shard failed'],
+  ];
+  for (const [what, response, error, text] of failures) {
+    it(`throws ${error.name} for ${what} in any of the searches`, () => {
+      for (const responses of [
+        [response, complete()],
+        [complete(), response],
+      ])
+        // prettier-ignore
+        expect(() => parse(...responses))
+          .to.throw(error, text)
+          .with.property('constructor', error);
+    });
+  }
+
+  it('keeps the reason of Elasticsearch as the cause, for the log', () => {
+    const response = failed(400, 'outer', { root_cause });
+    expect(() => parse(response))
+      .to.throw()
+      .with.nested.property('cause.message', 'the reason of the cause');
+  });
+
+  it('throws NodeUnavailableError for text that is not a response to each search', () => {
+    const good = complete();
+    const texts = ['', '<html>', 'null', '{}', '{"responses":[', '{"responses":[]}', '[]', '7'];
+    for (const text of [...texts, JSON.stringify({ responses: [good, good] })])
+      expect(() => parseResponse(text, 1, 'asked-for'), text).to.throw(NodeUnavailableError);
   });
 });

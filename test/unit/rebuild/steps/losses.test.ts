@@ -17,9 +17,9 @@ const SERVED = { index: 'old', shards: 1, meta: { has_weights: true } } as unkno
 function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {
   const bodies: string[] = [];
   let sent = 0;
-  const post = (_path: string, body: string) => {
-    bodies.push(body);
-    const { size } = JSON.parse(body.split('\n')[1] ?? '') as { size: number };
+  const search = (_index: string, [body]: [{ size: number }]) => {
+    bodies.push(JSON.stringify(body));
+    const { size } = body;
     const entries = names
       .slice(sent, (sent += size))
       .map((name) =>
@@ -27,7 +27,7 @@ function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {
       );
     return Promise.resolve([{ entries, exact: 0 }]);
   };
-  return { post, bodies } as unknown as SearchPool & { bodies: string[] };
+  return { search, bodies } as unknown as SearchPool & { bodies: string[] };
 }
 
 /** Weights of 1 for names, of which the dataset has those that are `known`. */
@@ -84,7 +84,7 @@ describe('assertWeightsKept', () => {
 
     const lines: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-    const broken = { post: () => Promise.reject(new Error('broken')) } as unknown as SearchPool;
+    const broken = { search: () => Promise.reject(new Error('broken')) } as unknown as SearchPool;
     await assertWeightsKept(broken, SERVED, weights, { ...STEP, log });
     expect(lines).to.have.length(1);
     expect(lines[0]).to.contain('could not be read and compared').and.contain('broken');
@@ -93,7 +93,7 @@ describe('assertWeightsKept', () => {
   it('ends when the rebuild is stopped', async () => {
     const stop = new AbortController();
     stop.abort(new Error('stopped'));
-    const broken = { post: () => Promise.reject(new Error('broken')) } as unknown as SearchPool;
+    const broken = { search: () => Promise.reject(new Error('broken')) } as unknown as SearchPool;
     const options = { ...STEP, signal: stop.signal };
     await rejects(assertWeightsKept(broken, SERVED, await weightsOf(['a']), options), /stopped/);
   });
