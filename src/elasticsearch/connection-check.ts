@@ -1,13 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
 import type { Logger } from '../util/log.js';
-import {
-  createReadClient,
-  describeAuthError,
-  describeConnectionError,
-  NotElasticsearchError,
-  type ElasticsearchAccess,
-} from './elasticsearch.js';
+import type { ElasticsearchAccess } from './access.js';
+import { createReadClient, describeAuthError, describeConnectionError } from './elasticsearch.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
@@ -50,10 +45,13 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
     // The client's usual `Accept` header requires compatibility with version 9. With this header, earlier versions
     // respond, too.
     const { version } = await client.info({}, { headers: { accept: 'application/json' } });
-    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR)
-      throw wrongServer(`version ${version.number}`, WrongVersionError);
+    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) {
+      throw new WrongVersionError(
+        `ELASTICSEARCH_URL points to version ${version.number}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
+      );
+    }
   } catch (error) {
-    const described = describe(error, access);
+    const described = describe(error, access.apiKey);
     if (described !== undefined) throw described;
   } finally {
     await client.close();
@@ -64,27 +62,13 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
  * The error to throw. Undefined if the credentials are valid but lack the privilege for this request, because no other
  * request needs this privilege.
  */
-function describe(error: unknown, { apiKey }: ElasticsearchAccess): Error | undefined {
-  const { cause } = error as Error;
-  if (cause instanceof NotElasticsearchError) {
-    return wrongServer(
-      cause.status < 300 ? 'another product' : `a server that responds with ${cause.status}`,
-    );
-  }
-  if (error instanceof errors.ResponseError) {
-    if (error.statusCode === 403) return undefined;
-    if (error.statusCode === 401) {
-      const refusal = apiKey === undefined ? NO_KEY : describeAuthError(error, 'ELASTICSEARCH_API_KEY');
-      return new ConnectionCheckError(`${refusal}: make keys with npm run keys`);
-    }
-    return wrongServer(`a server that responds with ${error.statusCode}`);
-  }
+function describe(error: unknown, apiKey: string | undefined): Error | undefined {
   const silence = describeConnectionError(error);
-  return silence === undefined ? (error as Error) : new ConnectionCheckError(silence, { cause: error });
-}
-
-function wrongServer(found: string, Type = ConnectionCheckError): ConnectionCheckError {
-  return new Type(
-    `ELASTICSEARCH_URL points to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
-  );
+  if (silence !== undefined) return new ConnectionCheckError(silence, { cause: error });
+  if (!(error instanceof errors.ResponseError)) return error as Error;
+  if (error.statusCode === 403) return undefined;
+  if (error.statusCode !== 401)
+    return new ConnectionCheckError(`Elasticsearch responds with ${error.statusCode} at ELASTICSEARCH_URL`);
+  const refusal = apiKey === undefined ? NO_KEY : describeAuthError(error, 'ELASTICSEARCH_API_KEY');
+  return new ConnectionCheckError(`${refusal}: make keys with npm run keys`);
 }

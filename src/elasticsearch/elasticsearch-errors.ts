@@ -66,29 +66,3 @@ export function distrustReason(
     (status >= 400 && DESCRIBED_ERROR.test(body));
   return isFromElasticsearch ? undefined : `something other than Elasticsearch responded with ${status}`;
 }
-
-/** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
-export function isRetryable(status: number): boolean {
-  return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
-}
-
-/**
- * Whether a response comes from Elasticsearch, not from a proxy. Elasticsearch sends the header `X-Elastic-Product`,
- * except with some errors, for example while the cluster is read-only. A missing-index error makes this service drop a
- * snapshot, so this error is trusted only with the header.
- */
-export function isFromElasticsearch(
-  status: number,
-  headers: Readonly<Record<string, unknown>>,
-  body: string,
-): boolean {
-  return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
-}
-
-/**
- * Whether Elasticsearch could not look up the API key of a request. While the security index has no active shard, as in
- * the seconds after a node has started, Elasticsearch 9.4 rejects every key with 401. Later versions respond with 503.
- */
-export function isKeyLookupFailure(status: number, body: string): boolean {
-  return status === 401 && KEY_LOOKUP_FAILURE.test(body);
-}

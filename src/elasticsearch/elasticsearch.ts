@@ -1,30 +1,17 @@
 import {
-  BaseConnectionPool,
   Client,
   errors,
   SniffingTransport,
   UndiciConnection,
-  type Connection,
   type ConnectionRequestOptions,
   type ConnectionRequestParams,
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
-import { messageOf } from '../util/error-message.js';
-import { isFromElasticsearch, isKeyLookupFailure } from './elasticsearch-errors.js';
-import { NODE_BACKOFF_MS } from './search-pool.js';
+import { credentialsIn, type ElasticsearchAccess } from './access.js';
+import { distrustReason } from './elasticsearch-errors.js';
 
-/** The addresses of Elasticsearch, and the API key. */
-export interface ElasticsearchAccess {
-  nodes: readonly string[];
-  apiKey: string | undefined;
-}
-
-/**
- * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes. With several
- * nodes, all attempts together take at most two seconds. With one node, the client waits one to two seconds before it
- * retries. With three nodes, a read succeeds even if two of the nodes hang.
- */
-const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
+/** Timeout of each of the two tries of a read, in milliseconds. Users wait at most two seconds. */
+const READ_TIMEOUT_MS = 800;
 
 /**
  * Timeout of one request of a rebuild, in milliseconds. A connection that was dropped silently is replaced within a
@@ -39,17 +26,10 @@ const REBUILD_TIMEOUT_MS = 50_000;
  */
 const IDLE_MS = 10_000;
 
-/**
- * Creates a client for short reads, with a short timeout. With one node, it retries once, but not after a timeout. With
- * several nodes, it retries on at most two other nodes, also after a timeout.
- */
+/** Creates a client for short reads. It tries twice, if possible on different nodes, also after a timeout. */
 export function createReadClient(access: ElasticsearchAccess): Client {
-  const nodes = Math.min(access.nodes.length, READ_TIMEOUTS_MS.length);
-  return createClient(access, 'poll', {
-    requestTimeout: READ_TIMEOUTS_MS[nodes - 1] ?? READ_TIMEOUTS_MS[0],
-    maxRetries: Math.max(1, nodes - 1),
-    ...(nodes > 1 ? { Transport: TimeoutRetryingTransport, ConnectionPool: RoundRobinPool } : {}),
-  });
+  const options = { requestTimeout: READ_TIMEOUT_MS, maxRetries: 1, Transport: TimeoutRetryingTransport };
+  return createClient(access, 'poll', options);
 }
 
 /** Creates a client for rebuilds: long timeout, more retries. */
@@ -62,9 +42,7 @@ export function createAdministratorClient(
   nodes: readonly string[],
   auth: { username: string; password: string },
 ): Client {
-  // The client would prefer credentials in the URL to `auth`.
-  const bare = nodes.map((node) => Object.assign(new URL(node), { username: '', password: '' }).href);
-  return createClient({ nodes: bare, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
+  return createClient({ nodes, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
 }
 
 /**
@@ -80,9 +58,14 @@ export function describeAuthError(error: unknown, variable: string): string | un
   return action === undefined ? undefined : `${variable} does not allow ${action}`;
 }
 
+/** Whether an error of the client means that Elasticsearch does not respond. */
+export function isSilent(error: unknown): error is Error {
+  return error instanceof errors.ConnectionError || error instanceof errors.TimeoutError;
+}
+
 /** Describes in one line why Elasticsearch does not respond. Returns undefined for other errors. */
 export function describeConnectionError(error: unknown): string | undefined {
-  if (!(error instanceof errors.ConnectionError || error instanceof errors.TimeoutError)) return undefined;
+  if (!isSilent(error)) return undefined;
   // OpenSSL's messages end with a newline.
   return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
 }
@@ -100,96 +83,38 @@ function createClient(
   opaqueId: string,
   options: ConstructorParameters<typeof Client>[0],
 ): Client {
+  const credentials = nodes.map(credentialsIn).find((found) => found !== undefined);
+  const auth = apiKey === undefined ? credentials : { apiKey };
   return new Client({
-    nodes: [...nodes],
-    ...(apiKey === undefined ? {} : { auth: { apiKey } }),
+    // Without credentials: the client's errors contain the addresses.
+    nodes: nodes.map((node) => Object.assign(new URL(node), { username: '', password: '' }).href),
+    ...(auth && { auth }),
     enableMetaHeader: false,
     agent: { keepAliveTimeout: IDLE_MS },
     headers: { 'x-opaque-id': opaqueId },
-    Connection: ElasticsearchConnection,
+    Connection: CheckedConnection,
     ...options,
   });
 }
 
-/**
- * Something other than Elasticsearch responded. The client's transport then tries another node. If it gives up, this
- * error is the `cause` of the error that it throws.
- */
-export class NotElasticsearchError extends errors.ConnectionError {
-  constructor(readonly status: number) {
-    super(`something other than Elasticsearch responded with ${status}`);
-  }
-}
-
-/** Status for a request that is too large for Elasticsearch or a proxy. Such a request is not retried. */
-const TOO_LARGE = 413;
-
-/**
- * Treats two kinds of responses as failures of the node. First, responses that are not from Elasticsearch: a proxy's
- * 404 does not mean that an index is absent. Second, responses of a node that cannot look up API keys.
- */
-class ElasticsearchConnection extends UndiciConnection {
-  /** Why the last connection could not be opened. */
-  #failure: Error | undefined;
-
-  constructor(options: ConstructorParameters<typeof UndiciConnection>[0]) {
-    super(options);
-    this.pool.on('connectionError', (_origin, _targets, error) => (this.#failure = error));
-  }
-
+/** Treats untrustworthy responses as failed connections, so that the client tries another node. */
+class CheckedConnection extends UndiciConnection {
   override async request(
     params: ConnectionRequestParams,
     options: ConnectionRequestOptions,
   ): Promise<ConnectionRequestResponse>;
   override async request(params: ConnectionRequestParams, options: never): Promise<never>;
   override async request(params: ConnectionRequestParams, options: ConnectionRequestOptions) {
-    const response = await super.request(params, options).catch((error: unknown) => {
-      // The client keeps only the message of an error. The message of an AggregateError (host with several addresses)
-      // is empty.
-      if ((error as Error).message !== '' || this.#failure === undefined) throw error;
-      throw new errors.ConnectionError(messageOf(this.#failure));
-    });
-    const { statusCode, headers, body } = response;
-    const text = String(body);
-    if (isKeyLookupFailure(statusCode, text))
-      throw new errors.ConnectionError('it cannot look up API keys at the moment');
-    if (statusCode === TOO_LARGE || isFromElasticsearch(statusCode, headers, text)) return response;
-    throw new NotElasticsearchError(statusCode);
+    const response = await super.request(params, options);
+    const distrusted = distrustReason(response.statusCode, response.headers, String(response.body));
+    if (distrusted !== undefined) throw new errors.ConnectionError(distrusted);
+    return response;
   }
 }
 
-/**
- * Retries requests that timed out. The client's transport has an option for this, but the client does not pass it on.
- */
+/** Retries requests that timed out. The client's transport has an option for this, which the client does not set. */
 class TimeoutRetryingTransport extends SniffingTransport {
   constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
     super({ ...options, retryOnTimeout: true });
-  }
-}
-
-/**
- * Uses the nodes in turn. Avoids a failed node for a while, so that a retry reaches another node. The client's own pool
- * may choose the failed node again.
- */
-class RoundRobinPool extends BaseConnectionPool {
-  #first = 0;
-  /** For each failed node, the end of its backoff, in milliseconds since the epoch. */
-  readonly #avoidUntil = new Map<Connection, number>();
-
-  override getConnection(): Connection | null {
-    this.#first = (this.#first + 1) % this.size;
-    const now = Date.now();
-    const inTurn = [...this.connections.slice(this.#first), ...this.connections.slice(0, this.#first)];
-    return inTurn.find((node) => (this.#avoidUntil.get(node) ?? 0) <= now) ?? inTurn[0] ?? null;
-  }
-
-  override markDead(node: Connection): this {
-    this.#avoidUntil.set(node, Date.now() + NODE_BACKOFF_MS);
-    return this;
-  }
-
-  override markAlive(node: Connection): this {
-    this.#avoidUntil.delete(node);
-    return this;
   }
 }

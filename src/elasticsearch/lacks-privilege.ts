@@ -1,5 +1,6 @@
 import { errors } from '@elastic/elasticsearch';
-import { createReadClient, type ElasticsearchAccess } from './elasticsearch.js';
+import type { ElasticsearchAccess } from './access.js';
+import { createReadClient } from './elasticsearch.js';
 
 /**
  * Whether the credentials lack a privilege on an index. Returns false if security is off or the check fails. The

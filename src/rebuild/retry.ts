@@ -1,6 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
-import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
+import { isSilent } from '../elasticsearch/elasticsearch.js';
+import {
+  ElasticsearchUnavailableError,
+  NodeUnavailableError,
+} from '../elasticsearch/elasticsearch-errors.js';
 import type { Logger } from '../util/log.js';
 import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 
@@ -27,11 +31,6 @@ const LOG_MS = 60_000;
 /** Statuses that mean that a node is overloaded, starting or unavailable. */
 const RETRYABLE_STATUSES = [429, ...UNAVAILABLE_STATUSES];
 
-/** The same request may succeed later. */
-export class RetryableError extends Error {
-  override readonly name = 'RetryableError';
-}
-
 /** A step made no progress for `stallMs`. */
 class StalledError extends Error {
   override readonly name = 'StalledError';
@@ -52,26 +51,17 @@ export interface LongStepOptions extends RetryOptions {
   onBytes: (done: number, total: number) => void;
 }
 
-/** Errors of the client if Elasticsearch does not respond. */
-const SILENCE = [errors.ConnectionError, errors.NoLivingConnectionsError, errors.TimeoutError];
-
-/** Whether an error means that Elasticsearch does not respond. */
-export function isSilent(error: unknown): boolean {
-  return SILENCE.some((type) => error instanceof type);
-}
-
 /** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
 export function isRetryable(error: unknown): error is Error {
   if (error instanceof errors.ResponseError) return RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
-  return error instanceof RetryableError || error instanceof ElasticsearchUnavailableError || isSilent(error);
+  return error instanceof ElasticsearchUnavailableError || isSilent(error);
 }
 
 /**
  * Sends a request until it succeeds or has failed for `stallMs`.
  * @param send must be idempotent: an earlier attempt may have succeeded without a response. Each attempt gets a new
  * signal, because the client leaves a listener on every signal.
- * @throws {ElasticsearchUnavailableError} after `stallMs` without success. {RetryableError} instead, if this was the
- * last error. Permanent errors are thrown at once.
+ * @throws {ElasticsearchUnavailableError} after `stallMs` without success. Permanent errors are thrown at once.
  */
 export async function retry<T>(
   send: (signal: AbortSignal) => Promise<T>,
@@ -91,11 +81,12 @@ export async function retry<T>(
   }
 }
 
-function givenUp(cause: Error, stallMs: number): Error {
-  if (cause instanceof RetryableError) return cause;
-  return new ElasticsearchUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
-    cause,
-  });
+/** Keeps an error that says more than that Elasticsearch did not respond, and whose message has no addresses. */
+function givenUp(error: Error, stallMs: number): Error {
+  const saysMore = error instanceof ElasticsearchUnavailableError && !(error instanceof NodeUnavailableError);
+  if (saysMore) return error;
+  const reason = `Elasticsearch did not respond for ${describeMs(stallMs)}`;
+  return new ElasticsearchUnavailableError(reason, { cause: error });
 }
 
 function describeMs(ms: number): string {

@@ -1,6 +1,6 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { errorIn } from '../elasticsearch/elasticsearch.js';
-import { ElasticsearchUnavailableError, isRetryable } from '../elasticsearch/elasticsearch-errors.js';
+import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
 import { builtAt, previousAliasOf, snapshotIdOf } from './index-names.js';
 import { snapshotMeta, type SnapshotMeta } from './snapshot-meta.js';
 
@@ -134,14 +134,10 @@ async function getIndices(
 
 /**
  * @returns undefined if the error says that there is no such index or alias.
- * @throws {ElasticsearchUnavailableError} if the request may succeed later.
- * @throws the given error otherwise.
+ * @throws {ElasticsearchUnavailableError} for other errors of the client.
  */
 function undefinedIfAbsent(error: unknown): undefined {
-  if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) {
-    if (errorIn(error).type === 'index_not_found_exception') return;
-    throw error;
-  }
+  if (error instanceof errors.ResponseError && errorIn(error).type === 'index_not_found_exception') return;
   if (!(error instanceof errors.ElasticsearchClientError)) throw error;
   throw new ElasticsearchUnavailableError(error.message, { cause: error });
 }

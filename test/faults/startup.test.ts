@@ -426,7 +426,7 @@ describe('On startup,', function () {
       for (const [check, message] of [
         [
           () => checkElasticsearch({ nodes: [address.origin], apiKey: undefined }),
-          /^ELASTICSEARCH_URL points to another product: set it to an Elasticsearch of version 9$/,
+          /^Elasticsearch does not respond at ELASTICSEARCH_URL \(something other than Elasticsearch responded with 200\): start it/,
         ],
         [
           () => checkRedis(`redis://${address.host}`, 'registry'),

@@ -1,8 +1,7 @@
 import { errors } from '@elastic/elasticsearch';
-import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
+import { describeAuthError, isSilent } from '../../elasticsearch/elasticsearch.js';
 import { messageOf } from '../../util/error-message.js';
 import { DatasetError } from '../../lists/dataset-error.js';
-import { isSilent } from '../retry.js';
 
 /** Kinds of failures. A metric has them as values of its label `reason`. */
 export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
@@ -14,7 +13,6 @@ const KINDS: Partial<Record<string, FailureKind>> = {
   ElasticsearchUnavailableError: 'elasticsearch',
   FlipError: 'elasticsearch',
   LockLostError: 'lock',
-  RetryableError: 'elasticsearch',
   SearchRefusedError: 'elasticsearch',
   StalledError: 'elasticsearch',
   ProcessFailedError: 'process',

@@ -3,7 +3,8 @@ import { encodeEntry, entryMembers, type PackageEntry } from '../../snapshot/pac
 import type { CheckedPackages } from '../../lists/checked-packages.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
 import { loadingAliasOf } from '../../snapshot/index-names.js';
-import { retry, RetryableError, type RetryOptions } from '../retry.js';
+import { ElasticsearchUnavailableError } from '../../elasticsearch/elasticsearch-errors.js';
+import { retry, type RetryOptions } from '../retry.js';
 
 /**
  * A bulk request ends with the document that reaches this number of bytes. A document has at most 40 KB. For requests
@@ -127,7 +128,7 @@ export async function sendBulk(
     const message = `Elasticsearch rejected a document: ${rejection?.type}`;
     const details = { cause: new Error(rejection?.reason ?? undefined) };
     throw rejection !== undefined && RETRYABLE_REJECTIONS.includes(rejection.type)
-      ? new RetryableError(message, details)
+      ? new ElasticsearchUnavailableError(message, details)
       : new Error(message, details);
   }, options);
 }

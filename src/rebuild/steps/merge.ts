@@ -1,12 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import {
-  isRetryable,
-  retry,
-  RetryableError,
-  waitUntilDone,
-  type LongStepOptions,
-  type RetryOptions,
-} from '../retry.js';
+import { ElasticsearchUnavailableError } from '../../elasticsearch/elasticsearch-errors.js';
+import { isRetryable, retry, waitUntilDone, type LongStepOptions, type RetryOptions } from '../retry.js';
 
 /**
  * Pause before a merge is requested again if it is not running, in milliseconds. Elasticsearch keeps the request only
@@ -87,9 +81,10 @@ export async function assertDocuments(
   if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
 }
 
-/** @throws {RetryableError} if a shard failed, or no shard responded. */
+/** @throws {ElasticsearchUnavailableError} if a shard failed, or no shard responded. */
 function assertComplete({ failed, successful }: { failed: number; successful: number }): void {
-  if (failed > 0 || successful === 0) throw new RetryableError('not every shard of the index responded');
+  if (failed > 0 || successful === 0)
+    throw new ElasticsearchUnavailableError('not every shard of the index responded');
 }
 
 /**
@@ -125,7 +120,8 @@ async function readSegments(
   assertComplete(_shards);
   const found = indices[index]?.shards ?? {};
   // A shard without a node counts neither as failed nor as successful.
-  if (Object.keys(found).length < shards) throw new RetryableError('a shard of the index has no node');
+  if (Object.keys(found).length < shards)
+    throw new ElasticsearchUnavailableError('a shard of the index has no node');
   return Object.entries(found).flatMap(([number, copies]) =>
     [copies]
       .flat()

