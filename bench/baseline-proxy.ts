@@ -29,7 +29,6 @@ app.use(async (ctx) => {
         .slice(1)
         .map((hits) => ({ entries: hits.split('"entry"').slice(1), exact: 0 }));
     },
-    1,
     { q, limit: Number(LIMIT) },
     sample.fills(q, Number(LIMIT)),
   );

@@ -121,7 +121,7 @@ async function coldSearch(
   const sample = await sampleOf(elasticsearch.url, large.index);
   const baseline = ({ q }: Query) => {
     const firstTierSuffices = sample.fills(q, LIMIT);
-    return searchTierByTier(parsedSearches(engine, large.index), 1, { q, limit: LIMIT }, firstTierSuffices);
+    return searchTierByTier(parsedSearches(engine, large.index), { q, limit: LIMIT }, firstTierSuffices);
   };
   const served = (query: Query) => ours.get(searchPath(query));
 
@@ -252,7 +252,7 @@ function parsedSearches(engine: BaselineClient, index: string) {
 
 /** The alternative to tiers: the same clauses in one query, ranked by score. */
 function sortedByScore(q: string): SearchBody {
-  const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1, 1) as unknown as {
+  const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1) as unknown as {
     query: { bool: Record<'filter' | 'should', never> };
   }[];
   const clauses = [

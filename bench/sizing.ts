@@ -16,7 +16,6 @@ import { makeQueries } from '../test/fixtures/queries.js';
 const QUICK = process.argv.includes('--quick');
 const SIZES = QUICK ? [50_000, 250_000] : [1_000_000, 4_000_000];
 const [SMALL, LARGE] = SIZES as [number, number];
-const MANY_SHARDS = 4;
 const ROUNDS = 5;
 const SECONDS = QUICK ? 2 : 4;
 const QUERIES_PER_KIND = 100;
@@ -76,9 +75,6 @@ interface Measured {
   loadBaseBytes: number;
   loadBytesPerName: number;
   cold: Cost;
-  /** Cold searches on `MANY_SHARDS` shards and on one, both with the smaller number of names. */
-  coldManyShards: Cost;
-  coldOneShard: Cost;
   hot: Cost;
   limitedHot: Cost;
   redisMs: number;
@@ -88,8 +84,8 @@ interface Measured {
 async function measure(elasticsearch: string, redis: string, folder: string): Promise<Measured> {
   const env = uncachedEnv(elasticsearch);
   const services: ServerProcess[] = [];
-  const loaded = async (size: number, slug: string, more: Record<string, string> = {}): Promise<Loaded> => {
-    const made = await load(size, { env: { ...env, ...more }, folder, slug });
+  const loaded = async (size: number, slug: string): Promise<Loaded> => {
+    const made = await load(size, { env, folder, slug });
     services.push(made.service);
     return made;
   };
@@ -126,7 +122,6 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
   };
   try {
     const small = await loaded(SMALL, 'sizing-small');
-    const sharded = await loaded(SMALL, 'sizing-shards', { INDEX_SHARDS: String(MANY_SHARDS) });
     const large = await loaded(LARGE, 'sizing-large');
     const megabytesPerName =
       (large.service.peakMegabytesWithChildren - small.service.peakMegabytesWithChildren) / (LARGE - SMALL);
@@ -142,8 +137,6 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
       loadBaseBytes: (small.service.peakMegabytesWithChildren - megabytesPerName * SMALL) * 1e6,
       loadBytesPerName: megabytesPerName * 1e6,
       cold: await cold(large),
-      coldManyShards: await cold(sharded),
-      coldOneShard: await cold(small),
       hot: unlimited.cost,
       limitedHot: (limited as NonNullable<typeof limited>).cost,
       redisMs,
@@ -166,9 +159,6 @@ function report(m: Measured): void {
     'memory of the loading process, MB + bytes per name': `${(m.loadBaseBytes / 1e6).toFixed(0)} + ${m.loadBytesPerName.toFixed(0)}`,
     'uncached search, service, ms': m.cold.service.toFixed(2),
     'uncached search, Elasticsearch, ms': m.cold.elasticsearch.toFixed(2),
-    [`the same on ${MANY_SHARDS} shards ÷ on 1, Elasticsearch`]: (
-      m.coldManyShards.elasticsearch / m.coldOneShard.elasticsearch
-    ).toFixed(2),
     'cached search, service, ms': m.hot.service.toFixed(3),
     'the same with limits on Redis, service, ms': m.limitedHot.service.toFixed(3),
     'the same, Redis, ms': m.redisMs.toFixed(3),

@@ -30,7 +30,7 @@ export async function elasticsearchAsPeer(elasticsearch: string, index: string):
   return {
     name: 'its requests to Elasticsearch alone',
     search: async (q, limit) => {
-      const { count, groups } = await searchTierByTier(run, 1, { q, limit }, sample.fills(q, limit));
+      const { count, groups } = await searchTierByTier(run, { q, limit }, sample.fills(q, limit));
       const before = `{"query":${JSON.stringify(q)},"count":${count},"results":[`;
       return writeResponseBody(before, groups).toString();
     },

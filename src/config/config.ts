@@ -132,7 +132,6 @@ const settings = datasetSettings.extend({
   BYPASS_SECRET: secret.optional(),
   TRUSTED_PROXIES: ipRanges.default([]),
   PUBLIC_URL: plainUrl.optional(),
-  INDEX_SHARDS: wholeNumber(1, 1024).default(1),
   INDEX_REPLICAS: z
     .string()
     .regex(/^\d{1,3}(-(\d{1,3}|all))?$/, REPLICAS_MUST)
@@ -219,6 +218,8 @@ export type Config = ReturnType<typeof readConfig>;
  * @throws {ConfigError}
  */
 export function readConfig(env: NodeJS.ProcessEnv) {
+  if ((env['INDEX_SHARDS'] || '1') !== '1')
+    throw new ConfigError('INDEX_SHARDS must be 1: every index has one shard');
   const value = read(variables, env);
   return {
     port: value.PORT,
@@ -232,7 +233,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
     dataset: datasetConfig(value),
     weights: { url: value.WEIGHTS_URL, columns: value.WEIGHTS_COLUMNS },
-    index: { shards: value.INDEX_SHARDS, replicas: value.INDEX_REPLICAS },
+    indexReplicas: value.INDEX_REPLICAS,
     rebuild: {
       secret: value.REBUILD_SECRET,
       intervalSeconds: value.REBUILD_INTERVAL_SECONDS,

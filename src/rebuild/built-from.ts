@@ -4,10 +4,10 @@ import { defaultNameRule } from '../config/dataset-format.js';
 import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/snapshot-meta.js';
 
 /** The part of the configuration that a snapshot depends on. */
-type Inputs = Pick<Config, 'dataset' | 'index' | 'registry' | 'weights'>;
+type Inputs = Pick<Config, 'dataset' | 'indexReplicas' | 'registry' | 'weights'>;
 
 /** The inputs of a rebuild with this configuration. */
-export function builtFrom({ dataset, index, registry, weights }: Inputs): BuiltFrom {
+export function builtFrom({ dataset, indexReplicas, registry, weights }: Inputs): BuiltFrom {
   return {
     addresses: dataset.urls.map(withoutSecrets),
     format: dataset.format,
@@ -18,8 +18,7 @@ export function builtFrom({ dataset, index, registry, weights }: Inputs): BuiltF
     weights_address: weights.url && withoutSecrets(weights.url),
     weights_columns: weights.url === undefined ? undefined : weights.columns,
     source: registry.source,
-    shards: index.shards,
-    replicas: index.replicas,
+    replicas: indexReplicas,
   };
 }
 

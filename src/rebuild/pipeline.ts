@@ -162,7 +162,7 @@ async function buildAndServe(context: RebuildContext, options: RebuildOptions, i
   const { changesRetention: retention } = config;
   const { progress, signal } = options;
   const { index, dataset, meta, served, previous } = input;
-  const { shards, replicas } = config.index;
+  const { indexReplicas: replicas } = config;
   const step = {
     signal,
     log,
@@ -171,19 +171,19 @@ async function buildAndServe(context: RebuildContext, options: RebuildOptions, i
   };
 
   progress.enter('creating');
-  await createIndex(client, 'packages', { index, shards, meta }, step);
+  await createIndex(client, 'packages', { index, meta }, step);
   progress.enter('loading', dataset.total);
   await bulkLoad(client, index, dataset, { throttled: served !== undefined, ...step });
   progress.enter('merging');
   await merge(client, index, dataset.total, step);
   progress.enter('verifying');
-  await verify(client, pool, { index, shards, meta }, step);
+  await verify(client, pool, { index, meta }, step);
   progress.enter('comparing', dataset.total);
-  const created = { index, shards, replicas, meta };
+  const created = { index, replicas, meta };
   const changes =
     retention === 0 ? undefined : await recordChanges(context, served, created, { ...step, retention });
   progress.enter('replicating');
-  await waitForReplicas(client, { index, shards }, replicas, step);
+  await waitForReplicas(client, index, replicas, step);
   signal.throwIfAborted();
   progress.enter('flipping');
   await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);

@@ -162,14 +162,14 @@ export class Catalog {
    * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
-    const { index, shards, meta } = snapshot;
+    const { index, meta } = snapshot;
     const { limit, match = 'contains' } = query;
     const q = unifySeparators(meta.name_rule, query.q);
     const byWeight = query.byWeight === true && meta.has_weights;
     const isPredicted = match === 'contains' && query.isCounted !== true;
     const isFull = () => isPredicted && this.predictor.firstTierSuffices(snapshot, q, limit);
     return this.#run(index, { requestId, q, limit }, (run) =>
-      searchTierByTier(run, shards, { ...query, q, byWeight }, isFull()),
+      searchTierByTier(run, { ...query, q, byWeight }, isFull()),
     );
   }
 
@@ -206,8 +206,8 @@ export class Catalog {
     requestId: string,
   ): Promise<SearchResults> {
     assertMapping(snapshot, FOLD_VERSION);
-    const { index, shards, meta } = snapshot;
-    const bodies = similarNames(name, maxDistance(name), limit + 1, shards, byWeight && meta.has_weights);
+    const { index, meta } = snapshot;
+    const bodies = similarNames(name, maxDistance(name), limit + 1, byWeight && meta.has_weights);
     const hits = await this.#run(index, { requestId, limit, name }, (run) => run(bodies), true);
     let room = limit;
     const groups = DISTANCES.map((member, distance): EntryGroup => {

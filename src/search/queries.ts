@@ -33,19 +33,17 @@ const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
  * The two tiers of a search, which can be sent together. The first tier matches names that start with `q`. Names that
  * equal `q` are its first hits. The second tier matches names that contain `q` elsewhere.
  * @param size how many hits each tier may return.
- * @param shards the number of shards of the index. Each shard has one segment.
  * @param after the cursor of the previous page. In the tier of the cursor, only later names match.
  */
 export function searchTiers(
   q: string,
   size: number,
-  shards: number,
   after?: Cursor,
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
   const startsWith = namesStartingWith(q);
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT_CLAUSE } } };
-  const tier = orderedPage(size, shards);
+  const tier = orderedPage(size);
   const afterPage = (name: Cursor['tier']) => namesAfter(after?.tier === name ? after.name : undefined);
   const first = allOf({ filter: [startsWith] }, afterPage('startsWith'));
   const second = allOf({ filter: [contains(q)], must_not: [startsWith] }, afterPage('containsElsewhere'));
@@ -59,18 +57,16 @@ export function searchTiers(
  * The three tiers of a search with `sort=weight`, which can be sent together: names that equal `q`, names that start
  * with `q`, and names that contain `q` elsewhere. Each tier is sorted by weight, then by name.
  * @param size how many hits each tier may return.
- * @param shards the number of shards of the index. Each shard has one segment.
  * @param after the cursor of the previous page. In the tier of the cursor, only later entries match.
  */
 export function searchTiersByWeight(
   q: string,
   size: number,
-  shards: number,
   after?: Cursor,
 ): [equals: SearchBody, startsWith: SearchBody, containsElsewhere: SearchBody] {
   const equals = namesEqualTo(q);
   const startsWith = namesStartingWith(q);
-  const tier = orderedPage(size, shards, BY_WEIGHT);
+  const tier = orderedPage(size, BY_WEIGHT);
   const afterPage = (name: Cursor['tier']) => (after?.tier === name ? entriesAfter(after) : {});
   const bodyOf = (...parts: Clauses[]) => ({ ...tier, query: { bool: allOf(...parts) } });
   return [
@@ -84,9 +80,9 @@ export function searchTiersByWeight(
  * The few names that equal `q`, in name order.
  * @param after the end of the previous page.
  */
-export function exactNames(q: string, size: number, shards: number, after?: Cursor): SearchBody {
+export function exactNames(q: string, size: number, after?: Cursor): SearchBody {
   return {
-    ...orderedPage(size, shards),
+    ...orderedPage(size),
     query: { bool: allOf({ filter: [namesEqualTo(q)] }, namesAfter(after?.name)) },
   };
 }
@@ -162,16 +158,10 @@ export function packagesNamed(names: readonly string[], nameRule: NameRule): Sea
  * index folds the name in the same way as stored names. `constant_score` does not limit the number of matching terms.
  * With the default rewrite, `fuzzy` would miss names.
  */
-export function similarNames(
-  name: string,
-  distance: number,
-  size: number,
-  shards: number,
-  byWeight = false,
-): SearchBody[] {
+export function similarNames(name: string, distance: number, size: number, byWeight = false): SearchBody[] {
   const itself = { term: { name } };
   return Array.from({ length: distance + 1 }, (_, edits) => ({
-    ...orderedPage(size, shards, ...(byWeight ? [BY_WEIGHT] : [])),
+    ...orderedPage(size, ...(byWeight ? [BY_WEIGHT] : [])),
     query: {
       bool: {
         filter: withinDistance(name, edits),

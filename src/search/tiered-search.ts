@@ -50,12 +50,11 @@ export interface TieredQuery {
  */
 export async function searchTierByTier(
   run: RunSearches,
-  shards: number,
   query: TieredQuery,
   firstTierSuffices = false,
 ): Promise<SearchResults> {
   const { limit, after, byWeight = false, isCounted = false, match = 'contains' } = query;
-  const all = tiersOf(query, shards);
+  const all = tiersOf(query);
   const tiers = isCounted ? all.map((tier) => ({ ...tier, track_total_hits: MAX_TOTAL + 1 })) : all;
   const last = match === 'contains' ? tiers.pop() : undefined;
   if (last !== undefined && after?.tier === 'containsElsewhere') {
@@ -74,11 +73,11 @@ export async function searchTierByTier(
 }
 
 /** The searches of the tiers that `match` needs, best tier first. */
-function tiersOf({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
+function tiersOf({ q, limit, after, byWeight, match }: TieredQuery): SearchBody[] {
   // One extra hit shows whether more names match, without counting every match.
   const size = limit + 1;
-  if (match === 'exact' && byWeight !== true) return [exactNames(q, size, shards, after)];
-  const tiers = (byWeight === true ? searchTiersByWeight : searchTiers)(q, size, shards, after);
+  if (match === 'exact' && byWeight !== true) return [exactNames(q, size, after)];
+  const tiers = (byWeight === true ? searchTiersByWeight : searchTiers)(q, size, after);
   if (match === 'exact') return tiers.slice(0, 1);
   return match === 'prefix' ? tiers.slice(0, -1) : tiers;
 }

@@ -1,24 +1,12 @@
 import type { SearchBody } from '../elasticsearch/msearch.js';
 
 /**
- * Sort fields of name order. The index is sorted by the same fields (mappings/packages.json), so a search in this order
- * stops as soon as it has enough hits.
- */
-const BY_NAME = ['name.lowercase', 'name', 'no'];
-
-/**
- * Name order in an index with one shard. The shard has one segment, so the order of its documents is name order.
- * Elasticsearch reads no sort fields.
- */
-const INDEX_ORDER = ['_doc'];
-
-/**
- * Timeout of a search on one shard. The service stops waiting earlier, so this timeout only ends searches whose results
+ * Timeout of a search. The service stops waiting earlier, so this timeout only ends searches whose results
  * nobody needs. Partial results count as a failure.
  */
-const SHARD_TIMEOUT = '2s';
+const SEARCH_TIMEOUT = '2s';
 
-/** Timeout of a search on one shard, for exports and comparisons, which read whole snapshots page by page. */
+/** Timeout of a search, for exports and comparisons, which read whole snapshots page by page. */
 export const EXPORT_TIMEOUT = '25s';
 
 /** Timeout of a request for a page of an export or a comparison, in milliseconds: longer than `EXPORT_TIMEOUT`. */
@@ -34,15 +22,17 @@ export type Query = Record<string, unknown>;
  * @param criteria the query, the order, and members that replace the defaults.
  */
 export function hitsOf(size: number, criteria: SearchBody): SearchBody {
-  return { ...ONLY_ENTRY, size, track_total_hits: false, timeout: SHARD_TIMEOUT, ...criteria };
+  return { ...ONLY_ENTRY, size, track_total_hits: false, timeout: SEARCH_TIMEOUT, ...criteria };
 }
 
 /**
- * A search for one page in name order, without a total count.
+ * A search for one page in name order, without a total count. The index is sorted by name (mappings/packages.json) and
+ * has one shard of one segment, so the order of its documents is name order. A search in this order reads no sort
+ * fields, and stops as soon as it has enough hits.
  * @param first sort criteria that precede the name, such as the weight.
  */
-export function orderedPage(size: number, shards: number, ...first: Query[]): SearchBody {
-  return hitsOf(size, { sort: [...first, ...(shards === 1 ? INDEX_ORDER : BY_NAME)] });
+export function orderedPage(size: number, ...first: Query[]): SearchBody {
+  return hitsOf(size, { sort: [...first, '_doc'] });
 }
 
 /** Clauses of a `bool` query. */
@@ -100,11 +90,10 @@ function sameLowerCase(name: string, range: Query): Query {
  */
 export function entriesInNameOrder(
   size: number,
-  shards: number,
   after: string | undefined,
   upTo: string | undefined,
   only: Clauses = {},
 ): SearchBody {
   const query = { bool: allOf(namesAfter(after), namesUpTo(upTo), only) };
-  return { ...orderedPage(size, shards), timeout: EXPORT_TIMEOUT, query };
+  return { ...orderedPage(size), timeout: EXPORT_TIMEOUT, query };
 }

@@ -54,7 +54,6 @@ const builtFrom = z.object({
   weights_address: z.string().optional(),
   weights_columns: z.object({ name: z.string(), weight: z.string() }).optional(),
   source: z.string().optional(),
-  shards: count,
   replicas: z.string(),
 });
 

@@ -9,7 +9,6 @@ export interface Snapshot {
   index: string;
   /** The snapshot's id, for clients. */
   id: string;
-  shards: number;
   meta: SnapshotMeta;
 }
 
@@ -119,7 +118,6 @@ async function getIndices(
     index,
     aliases: Object.keys(aliases ?? {}),
     id: snapshotIdOf(index),
-    shards: Number(settings?.index?.number_of_shards),
     meta: snapshotMeta.safeParse(mappings?._meta).data,
     createdAt: Number(settings?.index?.creation_date),
     closed: String(settings?.index?.verified_before_close) === 'true',

@@ -111,7 +111,7 @@ describe('A discarded index', function () {
     const { alias, elasticsearch, server } = suite.service;
     const index = newIndexName(alias, new Date());
     const meta = server.snapshots.current?.meta ?? expect.fail('no snapshot is served');
-    await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, STEP);
+    await createIndex(elasticsearch, 'packages', { index, meta }, STEP);
     return index;
   }
 

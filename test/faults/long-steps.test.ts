@@ -50,7 +50,7 @@ describe('A step that outlasts the request timeout', function () {
       has_weights: false,
       name_rule: 'exact' as const,
     };
-    await createIndex(client, 'packages', { index, shards: 1, meta }, step);
+    await createIndex(client, 'packages', { index, meta }, step);
     // A segment each.
     for (let i = 0; i < total; i++)
       await client.index({ index, document: { name: `lib-${i}` }, refresh: true });
@@ -81,9 +81,9 @@ describe('A step that outlasts the request timeout', function () {
 
   it('fails if it makes no progress: a copy that no node can hold', async () => {
     await merge(client, index, total, step);
-    await waitForReplicas(impatient, { index, shards: 1 }, '0', step);
+    await waitForReplicas(impatient, index, '0', step);
     const message = 'copying the index (INDEX_REPLICAS=1) made no progress for 0.3 seconds';
-    const copied = waitForReplicas(impatient, { index, shards: 1 }, '1', { ...step, stallMs: 300 });
+    const copied = waitForReplicas(impatient, index, '1', { ...step, stallMs: 300 });
     await rejects(copied, { name: 'StalledError', message });
   });
 

@@ -362,7 +362,7 @@ describe('On startup,', function () {
           { HOST: '203.0.113.1' },
           /^the service cannot listen \(.*EADDRNOTAVAIL.*\): set PORT and HOST to a port and an address of this machine$/,
         ],
-        [{ INDEX_SHARDS: 'many' }, /^INDEX_SHARDS must be a whole number/],
+        [{ INDEX_SHARDS: '2' }, /^INDEX_SHARDS must be 1: every index has one shard$/],
         [
           { REDIS_URL: 'redis://127.0.0.1:1' },
           /^Redis does not respond at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it, or correct the address$/,

@@ -72,10 +72,9 @@ SNAPSHOTS.push(updated(FIRST, 'v'.repeat(256), (i) => i === 0));
 
 describe('/changes', function () {
   this.timeout(60_000);
-  // The chain below has one shard.
   const suite = useService(
     () => FIRST,
-    () => ({ INDEX_SHARDS: '3', ...UNCACHED }),
+    () => UNCACHED,
   );
   const ids: string[] = [];
 

@@ -37,23 +37,21 @@ describe('A new index', () => {
     await client.close();
   });
 
-  it('is rejected while a shard has more than one segment, and accepted once it is merged', async () => {
-    await createIndex(client, 'packages', { index, shards: 1, meta }, step);
+  it('is rejected while it has more than one segment, and accepted once it is merged', async () => {
+    await createIndex(client, 'packages', { index, meta }, step);
     for (const no of [1, 2]) {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
     }
-    const failure = await waitForReplicas(client, { index, shards: 1 }, '0', step).catch(
-      (error: unknown) => error,
-    );
+    const failure = await waitForReplicas(client, index, '0', step).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
     await merge(client, index, 2, step);
-    await waitForReplicas(client, { index, shards: 1 }, '0', step);
+    await waitForReplicas(client, index, '0', step);
   });
 
   it('is not recreated by a load that continues after its removal', async () => {
     const removed = newIndexName(newSlug(), new Date());
-    await createIndex(client, 'packages', { index: removed, shards: 1, meta }, step);
+    await createIndex(client, 'packages', { index: removed, meta }, step);
     await client.indices.delete({ index: removed });
     const read = () => streamOf([packagesNamed(['alpha', 'beta'])]);
     const dataset = { total: 2, read, ordinalOf: (no: number) => no };

@@ -188,9 +188,9 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
 
 /** Makes the service serve a copy of its index whose packages lack the fields for Kibana, as in an earlier release. */
 async function serveWithoutFacets({ elasticsearch, alias, server }: Service): Promise<void> {
-  const { index, shards, meta } = server.snapshots.current as Snapshot;
+  const { index, meta } = server.snapshots.current as Snapshot;
   const older = newIndexName(alias, new Date());
-  await createIndex(elasticsearch, 'packages', { index: older, shards, meta }, STEP);
+  await createIndex(elasticsearch, 'packages', { index: older, meta }, STEP);
   const source = { index, _source: { excludes: Object.keys(kibanaFieldsOf('name')) } };
   await elasticsearch.reindex({ source, dest: { index: older }, refresh: true });
   await flip(elasticsearch, alias, { from: index, to: older }, STEP);

@@ -26,7 +26,7 @@ describe('A periodic refresh', function () {
     const unserved = newIndexName(service.alias, new Date(0));
     const replaced = newIndexName(service.alias, new Date(1000));
     for (const index of [unserved, replaced])
-      await createIndex(service.elasticsearch, 'packages', { index, shards: 1, meta }, STEP);
+      await createIndex(service.elasticsearch, 'packages', { index, meta }, STEP);
     await service.elasticsearch.indices.deleteAlias({ index: replaced, name: loadingAliasOf(replaced) });
     for (const env of [{}, changed]) {
       const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...env };

@@ -42,12 +42,9 @@ function packagesOf(step: number): PackageEntry[] {
 }
 
 /** Serves these packages for the calling suite. @returns comparisons with the oracle. */
-function useComparison(shards: number, packages: PackageEntry[]) {
+function useComparison(packages: PackageEntry[]) {
   const oracle = new Oracle(packages);
-  const suite = useService(
-    () => packages,
-    () => ({ INDEX_SHARDS: String(shards) }),
-  );
+  const suite = useService(() => packages);
 
   async function expectSame(text: string, limit: number): Promise<void> {
     const q = text.trim();
@@ -85,7 +82,7 @@ const BROAD = ['li', 'lib', 'de', '-d', 'er', 'dev', '-dev', 'python3-', 'a-', '
 // Listing all packages, page by page: walks.test.ts.
 describe('GET /search against a brute-force oracle', function () {
   this.timeout(60_000);
-  const { oracle, expectSame, expectSameForNames } = useComparison(1, packagesOf(16));
+  const { oracle, expectSame, expectSameForNames } = useComparison(packagesOf(16));
 
   it('agrees with the oracle for substrings of real names, of every length', () => expectSameForNames(300));
 
@@ -114,17 +111,5 @@ describe('GET /search against a brute-force oracle', function () {
       expect(exact.map((entry) => entry.name)).to.include(name);
       await expectSame(name, 500);
     }
-  });
-});
-
-describe('GET /search against a brute-force oracle over 3 shards', function () {
-  this.timeout(60_000);
-  const { oracle, expectSame, expectSameForNames } = useComparison(3, packagesOf(32));
-
-  it('agrees with the oracle', async () => {
-    await expectSameForNames(80);
-    // More match on each shard than a response contains.
-    expect(oracle.search('lib').length).to.be.greaterThan(3 * 200);
-    for (const text of BROAD) for (const limit of [500, 150, 1]) await expectSame(text, limit);
   });
 });

@@ -44,7 +44,7 @@ function mutated(random: () => number, name: string, edits: number): string {
  * Serves generated and awkward names for the calling suite.
  * @returns a function that compares the look-alikes of a text with those of the oracle, and returns their distances.
  */
-function useComparison(shards: number, count: number) {
+function useComparison(count: number) {
   const packages: PackageEntry[] = [];
   let oracle: SimilarityOracle;
   before(async () => {
@@ -55,7 +55,7 @@ function useComparison(shards: number, count: number) {
   });
   const suite = useService(
     () => packages,
-    () => ({ INDEX_SHARDS: String(shards), ...UNCACHED }),
+    () => UNCACHED,
   );
 
   async function expectSame(text: string, limit: number): Promise<number[]> {
@@ -100,15 +100,9 @@ function useComparison(shards: number, count: number) {
 describe('GET /similar against a brute-force oracle', function () {
   this.timeout(120_000);
 
-  describe('over 1 shard', () => {
-    const expectSameFor = useComparison(1, 8000);
-    it('agrees with the oracle', () => expectSameFor(200));
-  });
+  const expectSameFor = useComparison(8000);
 
-  describe('over 3 shards', () => {
-    const expectSameFor = useComparison(3, 2000);
-    it('agrees with the oracle', () => expectSameFor(40));
-  });
+  it('agrees with the oracle', () => expectSameFor(200));
 });
 
 /** While one search runs. */

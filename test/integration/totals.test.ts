@@ -23,51 +23,49 @@ const PACKAGES = [...MANY, ...bundledPackages().filter((_, i) => i % 16 === 0)].
 }));
 const ORACLE = new Oracle(PACKAGES);
 
-for (const shards of [1, 3]) {
-  describe(`total, ${shards} shards`, function () {
-    this.timeout(60_000);
-    const suite = useService(
-      () => PACKAGES,
-      () => ({ INDEX_SHARDS: String(shards), ...UNCACHED }),
-    );
-    const search = (q: string, params = '') =>
-      suite.service.get(`/search?q=${encodeURIComponent(q)}&total=true${params}`);
+describe('total', function () {
+  this.timeout(60_000);
+  const suite = useService(
+    () => PACKAGES,
+    () => UNCACHED,
+  );
+  const search = (q: string, params = '') =>
+    suite.service.get(`/search?q=${encodeURIComponent(q)}&total=true${params}`);
 
-    it('is the number of all matches below 10,000, for every match, order and limit', async () => {
-      const names = PACKAGES.slice(MANY.length).map(({ name }) => name);
-      const queries = makeQueries(names, shards === 1 ? 60 : 20).map(({ q }) => q.trim());
-      for (const [i, q] of queries.entries()) {
-        const all = ORACLE.search(q);
-        const [match, most] = [
-          ['contains', 2],
-          ['prefix', 1],
-          ['exact', 0],
-        ][i % 6] ?? ['contains', 2];
-        const expected = all.filter(({ rank }) => rank <= Number(most)).length;
-        const params = `&match=${match}&limit=${[1, 250, 500][i % 3]}&sort=${i % 2 === 0 ? 'name' : 'weight'}`;
-        const { body } = await search(q, params);
-        expect([body.total, body.total_is_exact], `${q} ${params}`).to.deep.equal([expected, true]);
-      }
-    });
+  it('is the number of all matches below 10,000, for every match, order and limit', async () => {
+    const names = PACKAGES.slice(MANY.length).map(({ name }) => name);
+    const queries = makeQueries(names, 60).map(({ q }) => q.trim());
+    for (const [i, q] of queries.entries()) {
+      const all = ORACLE.search(q);
+      const [match, most] = [
+        ['contains', 2],
+        ['prefix', 1],
+        ['exact', 0],
+      ][i % 6] ?? ['contains', 2];
+      const expected = all.filter(({ rank }) => rank <= Number(most)).length;
+      const params = `&match=${match}&limit=${[1, 250, 500][i % 3]}&sort=${i % 2 === 0 ? 'name' : 'weight'}`;
+      const { body } = await search(q, params);
+      expect([body.total, body.total_is_exact], `${q} ${params}`).to.deep.equal([expected, true]);
+    }
+  });
 
-    it('is exact up to 10,000, and says so if there are more', async () => {
-      for (const sort of ['name', 'weight']) {
-        for (const limit of [1, 500]) {
-          for (const [q, total, isExact] of [
-            ['wxyz', 9999, true],
-            ['wxy', 10_000, true],
-            ['wx', 10_000, false],
-          ] as const) {
-            const { body } = await search(q, `&sort=${sort}&limit=${limit}`);
-            expect(body, `${q} ${sort}`).to.include({ total, total_is_exact: isExact, count: limit });
-            const prefix = await search(q, `&sort=${sort}&limit=${limit}&match=prefix`);
-            expect(prefix.body).to.include({ total: q === 'wx' ? 5001 : 5000, total_is_exact: true });
-          }
+  it('is exact up to 10,000, and says so if there are more', async () => {
+    for (const sort of ['name', 'weight']) {
+      for (const limit of [1, 500]) {
+        for (const [q, total, isExact] of [
+          ['wxyz', 9999, true],
+          ['wxy', 10_000, true],
+          ['wx', 10_000, false],
+        ] as const) {
+          const { body } = await search(q, `&sort=${sort}&limit=${limit}`);
+          expect(body, `${q} ${sort}`).to.include({ total, total_is_exact: isExact, count: limit });
+          const prefix = await search(q, `&sort=${sort}&limit=${limit}&match=prefix`);
+          expect(prefix.body).to.include({ total: q === 'wx' ? 5001 : 5000, total_is_exact: true });
         }
       }
-    });
+    }
   });
-}
+});
 
 describe('total=true', function () {
   this.timeout(60_000);

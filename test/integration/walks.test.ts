@@ -150,20 +150,6 @@ describe('match', function () {
   });
 });
 
-describe('Following next over 3 shards', function () {
-  this.timeout(60_000);
-  const suite = useService(
-    () => PACKAGES,
-    () => ({ INDEX_SHARDS: '3', ...UNCACHED }),
-  );
-
-  it('reaches every match, and every package, once and in order', async () => {
-    await expectAllFound(suite.service, 'li', 499);
-    for (const limit of [1, 2, 7]) await expectAllFound(suite.service, 'a-lib', limit);
-    expect((await walk(suite.service, '/browse?limit=500')).entries).to.deep.equal(PACKAGES);
-  });
-});
-
 describe('Snapshots', function () {
   this.timeout(60_000);
   const snapshot = (n: number) =>

@@ -3,7 +3,7 @@ import { isSame, type Difference } from '../../snapshot/change-record.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
 import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
 import type { RetryOptions } from '../retry.js';
-import { PageReader, type SnapshotIndex } from './page-reader.js';
+import { PageReader } from './page-reader.js';
 
 /**
  * If more old entries than this are unmatched after a page, they are compared by name, and differences are reported.
@@ -24,11 +24,12 @@ interface CompareOptions extends RetryOptions {
  * are in memory. Entries are compared in encoded form, or as JSON without ignored members. They are parsed only while
  * no equal entry has been found. Names are never sorted here: only Elasticsearch defines their order.
  * @param pool must have a long timeout.
+ * @param older {newer} the indices of the snapshots.
  */
 export async function* compare(
   pool: SearchPool,
-  older: SnapshotIndex,
-  newer: SnapshotIndex,
+  older: string,
+  newer: string,
   options: CompareOptions,
 ): AsyncGenerator<Difference[]> {
   const { hasPackageNo, hasVolatile, onRows } = options;

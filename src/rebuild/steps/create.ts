@@ -13,7 +13,6 @@ type Content = 'packages' | 'changes';
 
 interface NewIndex {
   index: string;
-  shards: number;
   meta?: SnapshotMeta;
   /** The rule by which the index compares names; by default the rule in `meta`. */
   nameRule?: NameRule;
@@ -39,7 +38,7 @@ interface Names {
 export async function createIndex(
   client: Client,
   content: Content,
-  { index, shards, meta, nameRule = meta?.name_rule ?? 'exact' }: NewIndex,
+  { index, meta, nameRule = meta?.name_rule ?? 'exact' }: NewIndex,
   options: RetryOptions,
 ): Promise<void> {
   const { settings, mappings } =
@@ -48,7 +47,7 @@ export async function createIndex(
   addNameRule(names.analysis, nameRule);
   const request = {
     index,
-    settings: { ...settings, analysis: names.analysis, number_of_shards: shards },
+    settings: { ...settings, analysis: names.analysis },
     mappings: {
       ...mappings,
       properties: { ...fieldMappings(content), name: names.name, ...mappings.properties },

@@ -37,7 +37,7 @@ export async function assertWeightsKept(
   let had = 0;
   let have = 0;
   try {
-    const pages = new PageReader(pool, served, { stallMs: STALL_MS, ...options }, WEIGHED);
+    const pages = new PageReader(pool, served.index, { stallMs: STALL_MS, ...options }, WEIGHED);
     let after: string | undefined;
     do {
       const { entries, last } = await pages.read(after);

@@ -10,7 +10,7 @@ import { isRetryable, retry, waitUntilDone, type LongStepOptions, type RetryOpti
 const REQUEST_AGAIN_MS = 60_000;
 
 /**
- * Merges a loaded index to one searchable segment per shard and blocks writes to it. The merge may take hours, so it is
+ * Merges a loaded index to one searchable segment and blocks writes to it. The merge may take hours, so it is
  * requested without waiting for the response, and then polled. (`wait_for_completion=false` would leave a document in
  * `.tasks` each time.)
  * @param total documents in the index.
@@ -81,65 +81,42 @@ export async function assertDocuments(
   if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
 }
 
-/** @throws {ElasticsearchUnavailableError} if a shard failed, or no shard responded. */
+/** @throws {ElasticsearchUnavailableError} if the shard failed, or has no node. */
 function assertComplete({ failed, successful }: { failed: number; successful: number }): void {
   if (failed > 0 || successful === 0)
-    throw new ElasticsearchUnavailableError('not every shard of the index responded');
+    throw new ElasticsearchUnavailableError('the shard of the index did not respond');
 }
 
 /**
- * @throws {Error} if a copy of a shard has more than one searchable segment, or the index has none: searches rely on
- * the order of documents in a segment.
+ * @throws {Error} if a copy of the index does not have one searchable segment: searches rely on the order of documents
+ * in a segment.
  */
-export async function assertOneSegment(
-  client: Client,
-  index: string,
-  shards: number,
-  options: RetryOptions,
-): Promise<void> {
-  const segments = await retry((signal) => readSegments(client, index, signal, shards), options);
-  const searched = segments.filter(({ search }) => search);
-  if (searched.length === 0) throw new Error(`${index} has no searchable segment after it was merged`);
-  const perShard = new Map<string, number>();
-  for (const { shard } of searched) perShard.set(shard, (perShard.get(shard) ?? 0) + 1);
-  const most = Math.max(0, ...perShard.values());
-  if (most > 1) throw new Error(`a shard of ${index} has ${most} segments after it was merged to one`);
+export async function assertOneSegment(client: Client, index: string, options: RetryOptions): Promise<void> {
+  for (const segments of await retry((signal) => readSegments(client, index, signal), options)) {
+    const { length } = segments.filter(({ search }) => search);
+    if (length !== 1) throw new Error(`a copy of ${index} has ${length} segments after it was merged to one`);
+  }
 }
 
-/** A segment of one copy of a shard. */
-type Segment = estypes.IndicesSegmentsSegment & { shard: string };
+type Segment = estypes.IndicesSegmentsSegment;
 
-/** @param shards the number of shards that must respond. */
-async function readSegments(
-  client: Client,
-  index: string,
-  signal: AbortSignal,
-  shards = 1,
-): Promise<Segment[]> {
+/** The segments of each copy of an index. */
+async function readSegments(client: Client, index: string, signal: AbortSignal): Promise<Segment[][]> {
   const { indices, _shards } = await client.indices.segments({ index }, { signal });
   assertComplete(_shards);
-  const found = indices[index]?.shards ?? {};
-  // A shard without a node counts neither as failed nor as successful.
-  if (Object.keys(found).length < shards)
-    throw new ElasticsearchUnavailableError('a shard of the index has no node');
-  return Object.entries(found).flatMap(([number, copies]) =>
-    [copies]
-      .flat()
-      .flatMap(({ routing, segments }) =>
-        Object.values(segments).map((segment) => ({ ...segment, shard: `${number} on ${routing.node}` })),
-      ),
-  );
+  const copies = Object.values(indices[index]?.shards ?? {}).flat();
+  return copies.map(({ segments }) => Object.values(segments));
 }
 
 /** The state of a merge, from the segments and statistics of the index. Only administrators may list tasks. */
 async function readMerge(client: Client, index: string, signal: AbortSignal) {
-  const [segments, { indices = {} }] = await Promise.all([
+  const [copies, { indices = {} }] = await Promise.all([
     readSegments(client, index, signal),
     client.indices.stats({ index, metric: ['merge', 'store'] }, { signal }),
   ]);
   const { merges, store } = indices[index]?.primaries ?? {};
   return {
-    segments,
+    segments: copies.flat(),
     /** Number of running merges of the index, including automatic merges. */
     merging: merges?.current ?? 0,
     /** Number of merges that have ended. */
@@ -149,12 +126,7 @@ async function readMerge(client: Client, index: string, signal: AbortSignal) {
   };
 }
 
-/** Whether all documents are in committed, searchable segments, one per shard. */
-function isMerged(segments: Segment[], total: number): boolean {
-  const shards = new Set(segments.map(({ shard }) => shard));
-  return (
-    shards.size === segments.length &&
-    segments.every(({ committed, search }) => committed && search) &&
-    segments.reduce((sum, { num_docs }) => sum + num_docs, 0) === total
-  );
+/** Whether all documents are in one committed, searchable segment. */
+function isMerged([segment, ...others]: Segment[], total: number): boolean {
+  return others.length === 0 && segment?.num_docs === total && segment.committed && segment.search;
 }

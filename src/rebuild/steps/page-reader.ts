@@ -1,7 +1,6 @@
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { entriesInNameOrder, type Clauses } from '../../snapshot/name-order.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
-import type { Snapshot } from '../../snapshot/snapshot.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /**
@@ -17,9 +16,6 @@ const PAGE_LENGTH = 2_000_000;
 /** Identifies these searches in Elasticsearch's tasks and slow logs. */
 const OPAQUE_ID = 'compare';
 
-/** The index of a snapshot. */
-export type SnapshotIndex = Pick<Snapshot, 'index' | 'shards'>;
-
 /** Reads a whole snapshot page by page, in name order. */
 export class PageReader {
   #size = MIN_PAGE;
@@ -30,7 +26,7 @@ export class PageReader {
    */
   constructor(
     private readonly pool: SearchPool,
-    private readonly snapshot: SnapshotIndex,
+    private readonly index: string,
     private readonly options: RetryOptions,
     private readonly only?: Clauses,
   ) {}
@@ -42,9 +38,8 @@ export class PageReader {
    */
   async read(after?: string, upTo?: string): Promise<{ entries: string[]; last: string | undefined }> {
     const size = this.#size;
-    const { index, shards } = this.snapshot;
-    const body = entriesInNameOrder(size, shards, after, upTo, this.only);
-    const [hits] = await retry(() => this.pool.search(index, [body], OPAQUE_ID), this.options);
+    const body = entriesInNameOrder(size, after, upTo, this.only);
+    const [hits] = await retry(() => this.pool.search(this.index, [body], OPAQUE_ID), this.options);
     const { entries } = hits ?? { entries: [] };
     const length = entries.reduce((sum, entry) => sum + entry.length, 0);
     if (length > 0) {

@@ -75,7 +75,7 @@ export async function recordChanges(
       const { name_rule: nameRule } = created.meta;
       if (served.meta.name_rule !== nameRule)
         throw new NewChainError('the previous snapshot has another NAME_RULE');
-      await createIndex(client, 'changes', { index: changes, shards: 1, nameRule }, step);
+      await createIndex(client, 'changes', { index: changes, nameRule }, step);
       const counts = await writeChanges(deps, served, created, changes, step);
       await sealIndex(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
@@ -165,7 +165,7 @@ async function writeChanges(
   };
   const { has_package_no: hasPackageNo } = meta;
   const hasVolatile = [served.meta, meta].some((one) => optionalFields(one).some(isVolatile));
-  const compared = compare(exportPool, served, created, { ...options, hasPackageNo, hasVolatile });
+  const compared = compare(exportPool, served.index, index, { ...options, hasPackageNo, hasVolatile });
   for await (const differences of compared) {
     for (const difference of differences) {
       counts[kindOf(difference)]++;

@@ -3,17 +3,17 @@ import { retry, waitUntilDone, type LongStepOptions } from '../retry.js';
 import { assertOneSegment } from './merge.js';
 
 /**
- * Copies a merged index with `waitForCopies`, and checks that each shard still has one segment.
+ * Copies a merged index with `waitForCopies`, and checks that each copy has one segment.
  * @throws the errors of `waitForCopies` and `assertOneSegment`.
  */
 export async function waitForReplicas(
   client: Client,
-  { index, shards }: { index: string; shards: number },
+  index: string,
   replicas: string,
   options: LongStepOptions,
 ): Promise<void> {
   await waitForCopies(client, index, replicas, options);
-  await assertOneSegment(client, index, shards, options);
+  await assertOneSegment(client, index, options);
 }
 
 /**

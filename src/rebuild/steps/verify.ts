@@ -24,7 +24,7 @@ const OPAQUE_ID = 'verify';
 export async function verify(
   client: Client,
   pool: SearchPool,
-  { index, shards, meta }: Omit<Snapshot, 'id'>,
+  { index, meta }: Omit<Snapshot, 'id'>,
   options: RetryOptions,
 ): Promise<void> {
   const { total } = meta;
@@ -41,7 +41,7 @@ export async function verify(
     const characters = codePoints(unifySeparators(meta.name_rule, entry.name));
     if (characters.length < 2) continue;
     const q = characters.slice(0, 100).join('');
-    const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });
+    const { groups, truncated } = await searchTierByTier(run, { q, limit: 500 });
     // If more names match than the limit, the results may lack the package.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);

@@ -33,8 +33,7 @@ const VARIABLES: [variable: string, path: string, byDefault: unknown, text: stri
   ['BYPASS_SECRET', 'bypassSecret', undefined, 'sechs 🚀🚀', 'sechs 🚀🚀'],
   ['TRUSTED_PROXIES', 'trustedProxies', [], '10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
   ['PUBLIC_URL', 'publicUrl', undefined, 'https://a.example/npm', 'https://a.example/npm'],
-  ['INDEX_SHARDS', 'index.shards', 1, '3', 3],
-  ['INDEX_REPLICAS', 'index.replicas', '0-1', '0-all', '0-all'],
+  ['INDEX_REPLICAS', 'indexReplicas', '0-1', '0-all', '0-all'],
   ['RATE_LIMIT_POINTS', 'rateLimit.points', 120, '0', 0],
   ['RATE_LIMIT_WINDOW_SECONDS', 'rateLimit.windowSeconds', 60, '86400', 86_400],
   ['MAX_CONNECTIONS', 'maxConnections', 1000, '1', 1],
@@ -179,6 +178,11 @@ describe('readConfig', () => {
     expect(readConfig({ ...empty, ...REQUIRED })).to.deep.equal(readConfig(REQUIRED));
   });
 
+  it('accepts INDEX_SHARDS of earlier releases if every index had one shard', () => {
+    expect(readConfig({ ...REQUIRED, INDEX_SHARDS: '1' })).to.deep.equal(readConfig(REQUIRED));
+    expect(readConfig({ ...REQUIRED, INDEX_SHARDS: '' })).to.deep.equal(readConfig(REQUIRED));
+  });
+
   it('ignores variables that are not its own', () => {
     expect(readConfig({ ...REQUIRED, PATH: '/bin', port: 'x' })).to.deep.equal(readConfig(REQUIRED));
   });
@@ -277,7 +281,7 @@ describe('readConfig', () => {
     WEIGHTS_URL: ['hush', 'ftp://hush', 'https://a https://hush', 'file:hush'],
     WEIGHTS_COLUMNS: ['hush', 'hush,', 'hush,hush', 'hush,a,b', ',', 'hush, hush '],
     PUBLIC_URL: ['a.example', 'ftp://a', 'https://u:hush@a', 'https://a?q', 'https://a#b'],
-    INDEX_SHARDS: ['0', '1025', 'one'],
+    INDEX_SHARDS: ['0', '2', '01', 'one'],
     INDEX_REPLICAS: ['-1', 'all', '0-', '0 - 1', '1.5', '0-all-1', '1000', '5-1'],
     RATE_LIMIT_POINTS: ['-1', '1000000001', '99999999999999999999'],
     RATE_LIMIT_WINDOW_SECONDS: ['0', '86401', '1m'],

@@ -27,7 +27,6 @@ describe('The recorded input of a snapshot', () => {
       json: { items: ['packages'], name: ['id'] },
       package_url_template: 'https://registry.example/{name}',
       max_bad_rows: 0,
-      shards: 1,
       replicas: '0-1',
     });
   });
@@ -50,7 +49,6 @@ describe('The recorded input of a snapshot', () => {
       ['DATASET_MAX_BAD_ROWS', '1'],
       ['NAME_RULE', 'crates'],
       ['REGISTRY_SOURCE', 'other.example'],
-      ['INDEX_SHARDS', '2'],
       ['INDEX_REPLICAS', '0'],
     ] as const)
       expect(isSameInput(configOf({ [name]: value }), metaOf()), name).to.equal(false);
@@ -97,7 +95,7 @@ describe('The recorded input of a snapshot', () => {
     expect(names({ PACKAGE_URL_TEMPLATE: 'https://x.example/{name}' })).to.deep.equal([
       'PACKAGE_URL_TEMPLATE',
     ]);
-    expect(names({ INDEX_SHARDS: '2' })).to.deep.equal([]);
+    expect(names({ INDEX_REPLICAS: '2' })).to.deep.equal([]);
     expect(names({ NAME_RULE: 'pypi' })).to.deep.equal(['NAME_RULE']);
     expect(names({ NAME_RULE: 'exact' }), 'the default').to.deep.equal([]);
   });

@@ -11,19 +11,17 @@ const containing = { match: { 'name.trigrams': 'lib' } };
 
 describe('searchTiersByWeight', () => {
   it('queries names that equal q, start with it, and contain it elsewhere, by weight, then in name order', () => {
-    const [first] = searchTiers('lib', 251, 1);
+    const [first] = searchTiers('lib', 251);
     const tier = { ...first, sort: [{ weight: 'desc' }, '_doc'] };
-    expect(searchTiersByWeight('lib', 251, 1)).to.deep.equal([
+    expect(searchTiersByWeight('lib', 251)).to.deep.equal([
       { ...tier, query: { bool: { filter: [equalling] } } },
       { ...tier, query: { bool: { filter: [startingWith], must_not: [equalling] } } },
       { ...tier, query: { bool: { filter: [containing], must_not: [startingWith] } } },
     ]);
-    const sort = [{ weight: 'desc' }, 'name.lowercase', 'name', 'no'];
-    for (const body of searchTiersByWeight('lib', 251, 2)) expect(body['sort']).to.deep.equal(sort);
   });
 
   it('continues after an entry, only in its tier', () => {
-    const [equals, startsWith, elsewhere] = searchTiersByWeight('lib', 5, 1, {
+    const [equals, startsWith, elsewhere] = searchTiersByWeight('lib', 5, {
       tier: 'startsWith',
       name: 'libX',
       weight: 7,
@@ -39,13 +37,13 @@ describe('searchTiersByWeight', () => {
         must_not: [equalling, { bool: upTo }],
       },
     });
-    expect([equals, elsewhere]).to.deep.equal([0, 2].map((i) => searchTiersByWeight('lib', 5, 1)[i]));
+    expect([equals, elsewhere]).to.deep.equal([0, 2].map((i) => searchTiersByWeight('lib', 5)[i]));
   });
 });
 
 describe('similarNames by weight', () => {
   it('sorts each distance by weight, then in name order', () => {
-    for (const { sort } of similarNames('redis', 1, 11, 1, true))
+    for (const { sort } of similarNames('redis', 1, 11, true))
       expect(sort).to.deep.equal([{ weight: 'desc' }, '_doc']);
   });
 });
@@ -53,7 +51,7 @@ describe('similarNames by weight', () => {
 describe('searchTierByTier by weight', () => {
   /** The numbers of searches of each request, if the tiers have these numbers of names. */
   async function requests(found: number[], options: { after?: Cursor; suffices?: boolean } = {}) {
-    const tiers = searchTiersByWeight('lib', 4, 1, options.after);
+    const tiers = searchTiersByWeight('lib', 4, options.after);
     const asked: number[][] = [];
     const run = (bodies: SearchBody[]) => {
       const numbers = bodies.map((body) =>
@@ -68,7 +66,7 @@ describe('searchTierByTier by weight', () => {
       );
     };
     const query = { q: 'lib', limit: 3, after: options.after, byWeight: true };
-    const { groups, ...rest } = await searchTierByTier(run, 1, query, options.suffices);
+    const { groups, ...rest } = await searchTierByTier(run, query, options.suffices);
     return { asked, ranks: groups.map(({ entries }) => entries), ...rest };
   }
 

@@ -46,15 +46,10 @@ describe('searchTiers', () => {
   it('queries names that start with q, marking exact ones, and separately names that contain it elsewhere', () => {
     const tier = { ...HITS, size: 251, sort: ['_doc'] };
     const containing = { match: { 'name.trigrams': 'lib' } };
-    expect(searchTiers('lib', 251, 1)).to.deep.equal([
+    expect(searchTiers('lib', 251)).to.deep.equal([
       { ...tier, query: { bool: { filter: [startingWith('lib')], should: equalling('lib') } } },
       { ...tier, query: { bool: { filter: [containing], must_not: [startingWith('lib')] } } },
     ]);
-  });
-
-  it('sorts by name if there are several shards, because document order is per shard', () => {
-    for (const { sort } of searchTiers('lib', 251, 2))
-      expect(sort).to.deep.equal(['name.lowercase', 'name', 'no']);
   });
 
   const filters: [what: string, q: string, filter: object][] = [
@@ -65,7 +60,7 @@ describe('searchTiers', () => {
   ];
   for (const [what, q, filter] of filters) {
     it(`finds q elsewhere in names by ${what}`, () => {
-      const [, containsElsewhere] = searchTiers(q, 10, 1);
+      const [, containsElsewhere] = searchTiers(q, 10);
       const bool = { filter: [filter], must_not: [startingWith(q)] };
       expect(containsElsewhere.query).to.deep.equal({ bool });
     });
@@ -73,7 +68,7 @@ describe('searchTiers', () => {
 
   it('leaves case and special characters to the analysis of the index', () => {
     for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
-      const [startsWith, containsElsewhere] = searchTiers(q, 10, 1);
+      const [startsWith, containsElsewhere] = searchTiers(q, 10);
       expect(startsWith.query).to.deep.equal({
         bool: { filter: [startingWith(q)], should: equalling(q) },
       });
@@ -84,7 +79,7 @@ describe('searchTiers', () => {
 
 describe('searchTiers after a page', () => {
   it('continues after its last name, only in the tier of that name', () => {
-    const [startsWith, elsewhere] = searchTiers('lib', 5, 1, { tier: 'startsWith', name: 'LibX' });
+    const [startsWith, elsewhere] = searchTiers('lib', 5, { tier: 'startsWith', name: 'LibX' });
     expect(startsWith.query).to.deep.equal({
       bool: {
         filter: [startingWith('lib'), ...afterName('LibX').filter],
@@ -92,8 +87,8 @@ describe('searchTiers after a page', () => {
         should: equalling('lib'),
       },
     });
-    expect(elsewhere).to.deep.equal(searchTiers('lib', 5, 1)[1]);
-    const [, second] = searchTiers('lib', 5, 1, { tier: 'containsElsewhere', name: 'a-lib' });
+    expect(elsewhere).to.deep.equal(searchTiers('lib', 5)[1]);
+    const [, second] = searchTiers('lib', 5, { tier: 'containsElsewhere', name: 'a-lib' });
     expect(second.query).to.deep.equal({
       bool: {
         filter: [{ match: { 'name.trigrams': 'lib' } }, ...afterName('a-lib').filter],
@@ -129,14 +124,14 @@ describe('similarNames', () => {
     });
     const exact = { term: { 'name.fold': 'abc-DEF' } };
     const itself = { term: { name: 'abc-DEF' } };
-    const bodies = similarNames('abc-DEF', 2, 11, 1);
+    const bodies = similarNames('abc-DEF', 2, 11);
     expect(bodies.map(({ query }) => query)).to.deep.equal([
       { bool: { filter: exact, must_not: [itself] } },
       { bool: { filter: fuzzy(1), must_not: [itself, exact] } },
       { bool: { filter: fuzzy(2), must_not: [itself, fuzzy(1)] } },
     ]);
     for (const { sort, size } of bodies) expect({ sort, size }).to.deep.equal({ sort: ['_doc'], size: 11 });
-    expect(similarNames('ab', 0, 11, 2)).to.have.length(1);
+    expect(similarNames('ab', 0, 11)).to.have.length(1);
   });
 });
 
@@ -175,23 +170,23 @@ describe('changesInNameOrder with a filter', () => {
   it('selects the names that a search or look-alikes have', () => {
     const clausesOf = (filter: NameFilter) =>
       (changesInNameOrder(7, undefined, filter)['query'] as { bool: { filter: object[] } }).bool;
-    const [startsWith] = searchTiers('lib', 1, 1);
+    const [startsWith] = searchTiers('lib', 1);
     const { filter: prefix } = (startsWith['query'] as { bool: { filter: object[] } }).bool;
     expect(clausesOf({ q: 'lib', match: 'prefix' })).to.deep.equal({ filter: prefix });
     expect(clausesOf({ q: 'libc', match: 'contains' }).filter).to.deep.equal([
       { match_phrase: { 'name.trigrams': 'libc' } },
     ]);
-    const { bool: exact } = exactNames('lib', 1, 1)['query'] as { bool: object };
+    const { bool: exact } = exactNames('lib', 1)['query'] as { bool: object };
     expect(clausesOf({ q: 'lib', match: 'exact' })).to.deep.equal(exact);
     for (const [like, distance] of [
       ['li', 0],
       ['libc', 1],
       ['libcap', 2],
     ] as const) {
-      const nearest = similarNames(like, 0, 1, 1)[0]?.['query'] as { bool: { must_not: object } };
+      const nearest = similarNames(like, 0, 1)[0]?.['query'] as { bool: { must_not: object } };
       const { filter, ...rest } = clausesOf({ like });
       expect(rest).to.deep.equal({ must_not: nearest.bool.must_not });
-      const farthest = similarNames(like, distance, 1, 1).at(-1)?.['query'] as { bool: { filter: object } };
+      const farthest = similarNames(like, distance, 1).at(-1)?.['query'] as { bool: { filter: object } };
       expect(filter).to.deep.equal([
         { range: { length: { gte: like.length - distance } } },
         farthest.bool.filter,

@@ -6,7 +6,7 @@ import type { Hits, SearchBody } from '../../../src/elasticsearch/msearch.js';
 import { exactNames, searchTiers, searchTiersByWeight } from '../../../src/search/queries.js';
 
 const LIMIT = 3;
-const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);
+const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1);
 
 /** Searches tiers of these numbers of names, the first name being exact, and records the searches. */
 async function search(first: number, second: number, firstTierSuffices?: boolean, after?: Cursor) {
@@ -27,7 +27,7 @@ async function search(first: number, second: number, firstTierSuffices?: boolean
   };
   return {
     asked,
-    results: await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT, after }, firstTierSuffices),
+    results: await searchTierByTier(run, { q: 'lib', limit: LIMIT, after }, firstTierSuffices),
   };
 }
 
@@ -66,7 +66,7 @@ describe('searchTierByTier', () => {
 
   it('continues a later page in the first tier alone, and then in the second', async () => {
     const after: Cursor = { tier: 'startsWith', name: 'libx' };
-    const [first] = searchTiers('lib', LIMIT + 1, 1, after);
+    const [first] = searchTiers('lib', LIMIT + 1, after);
     for (const prediction of [false, true]) {
       expect((await search(9, 9, prediction, after)).asked).to.deep.equal([[first]]);
       const { asked, results } = await search(1, 9, prediction, after);
@@ -81,7 +81,7 @@ describe('searchTierByTier', () => {
 
   it('continues a later page in the second tier alone', async () => {
     const after: Cursor = { tier: 'containsElsewhere', name: 'a-lib' };
-    const [, second] = searchTiers('lib', LIMIT + 1, 1, after);
+    const [, second] = searchTiers('lib', LIMIT + 1, after);
     const { asked, results } = await search(9, 2, true, after);
     expect(asked).to.deep.equal([[second]]);
     expect(results).to.deep.equal({
@@ -100,12 +100,12 @@ describe('searchTierByTier with match', () => {
   const byName: Cursor = { tier: 'startsWith', name: 'libx' };
   const exact: Cursor = { tier: 'equals', name: 'lib', weight: 5 };
   const starting: Cursor = { tier: 'startsWith', name: 'libx', weight: 5 };
-  const tiers = (after?: Cursor) => searchTiersByWeight('lib', LIMIT + 1, 1, after);
+  const tiers = (after?: Cursor) => searchTiersByWeight('lib', LIMIT + 1, after);
   const cases: [Omit<TieredQuery, 'q' | 'limit'>, SearchBody[]][] = [
     [{ match: 'prefix' }, [FIRST]],
-    [{ match: 'prefix', after: byName }, searchTiers('lib', LIMIT + 1, 1, byName).slice(0, 1)],
-    [{ match: 'exact' }, [exactNames('lib', LIMIT + 1, 1)]],
-    [{ match: 'exact', after: byName }, [exactNames('lib', LIMIT + 1, 1, byName)]],
+    [{ match: 'prefix', after: byName }, searchTiers('lib', LIMIT + 1, byName).slice(0, 1)],
+    [{ match: 'exact' }, [exactNames('lib', LIMIT + 1)]],
+    [{ match: 'exact', after: byName }, [exactNames('lib', LIMIT + 1, byName)]],
     [{ match: 'prefix', byWeight: true }, tiers().slice(0, 2)],
     [{ match: 'prefix', byWeight: true, after: exact }, tiers(exact).slice(0, 2)],
     [{ match: 'prefix', byWeight: true, after: starting }, tiers(starting).slice(1, 2)],
@@ -120,7 +120,7 @@ describe('searchTierByTier with match', () => {
         asked.push(bodies);
         return Promise.resolve(bodies.map(() => ({ entries: [], exact: 0 })));
       };
-      const results = await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT, ...query });
+      const results = await searchTierByTier(run, { q: 'lib', limit: LIMIT, ...query });
       expect(asked, JSON.stringify(query)).to.deep.equal([expected]);
       expect(results).to.include({ count: 0, truncated: false });
     }

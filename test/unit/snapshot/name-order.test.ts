@@ -17,20 +17,15 @@ describe('entriesInNameOrder', () => {
 
   it('reads all entries in the order of the index, which is name order in one segment', () => {
     const all = { query: { bool: { filter: [] } } };
-    expect(entriesInNameOrder(500, 1, undefined, undefined)).to.deep.equal({
+    expect(entriesInNameOrder(500, undefined, undefined)).to.deep.equal({
       ...common,
       ...all,
       sort: ['_doc'],
     });
-    expect(entriesInNameOrder(500, 2, undefined, undefined)).to.deep.equal({
-      ...common,
-      ...all,
-      sort: ['name.lowercase', 'name', 'no'],
-    });
   });
 
   it('reads the entries after one name, up to another name', () => {
-    const { query } = entriesInNameOrder(500, 1, 'Ab', 'Cd');
+    const { query } = entriesInNameOrder(500, 'Ab', 'Cd');
     expect(query).to.deep.equal({
       bool: {
         filter: [
@@ -40,7 +35,7 @@ describe('entriesInNameOrder', () => {
         must_not: [equal('Ab', { lte: 'Ab' }), equal('Cd', { gt: 'Cd' })],
       },
     });
-    expect(entriesInNameOrder(500, 1, undefined, 'Cd').query).to.deep.equal({
+    expect(entriesInNameOrder(500, undefined, 'Cd').query).to.deep.equal({
       bool: {
         filter: [{ range: { 'name.lowercase': { lte: 'Cd' } } }],
         must_not: [equal('Cd', { gt: 'Cd' })],

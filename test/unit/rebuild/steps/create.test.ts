@@ -24,7 +24,7 @@ describe('createIndex', () => {
     };
     return withNodes([node], async (nodes) => {
       const client = createRebuildClient({ nodes, apiKey: undefined });
-      await createIndex(client, 'changes', { index, shards: 1 }, step).finally(() => client.close());
+      await createIndex(client, 'changes', { index }, step).finally(() => client.close());
     });
   }
 

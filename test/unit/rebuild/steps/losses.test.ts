@@ -11,7 +11,7 @@ import { streamOf } from '../../../support/batches.js';
 import { packagesNamed } from '../../../support/datasets.js';
 import { STEP } from '../../../support/step.js';
 
-const SERVED = { index: 'old', shards: 1, meta: { has_weights: true } } as unknown as FoundIndex;
+const SERVED = { index: 'old', meta: { has_weights: true } } as unknown as FoundIndex;
 
 /** A pool that returns pages of the names that had a weight, of the requested sizes. */
 function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {

@@ -4,14 +4,16 @@ import { assertOneSegment } from '../../../../src/rebuild/steps/merge.js';
 import { withNodes } from '../../../support/node-servers.js';
 import { STEP } from '../../../support/step.js';
 
-const COPY = { routing: { node: 'n' }, segments: { _0: { search: true } } };
+const copyOf = (...search: boolean[]) => ({
+  segments: Object.fromEntries(search.map((search, i) => [`_${i}`, { search }])),
+});
 
 describe('assertOneSegment', () => {
   for (const [what, { failed = 0, successful = 1 }, shards, name] of [
-    ['a shard failed', { failed: 1 }, { 0: [COPY] }, 'ElasticsearchUnavailableError'],
-    ['no shard responded', { successful: 0 }, {}, 'ElasticsearchUnavailableError'],
-    ['a shard has no node', {}, { 0: [COPY] }, 'ElasticsearchUnavailableError'],
-    ['nothing is searchable', { successful: 2 }, { 0: [], 1: [] }, 'Error'],
+    ['a copy failed', { failed: 1 }, { 0: [copyOf(true)] }, 'ElasticsearchUnavailableError'],
+    ['no copy responded', { successful: 0 }, {}, 'ElasticsearchUnavailableError'],
+    ['a copy has nothing searchable', { successful: 2 }, { 0: [copyOf(true), copyOf(false)] }, 'Error'],
+    ['a copy has two segments', { successful: 2 }, { 0: [copyOf(true), copyOf(true, true)] }, 'Error'],
   ] as [string, { failed?: number; successful?: number }, object, string][]) {
     it(`fails if ${what}: the order of results depends on it`, () =>
       withNodes(
@@ -23,7 +25,7 @@ describe('assertOneSegment', () => {
         ],
         async (nodes) => {
           const client = createRebuildClient({ nodes, apiKey: undefined });
-          const checked = assertOneSegment(client, 'packages', 2, { ...STEP, stallMs: 50, pauseMs: 10 });
+          const checked = assertOneSegment(client, 'packages', { ...STEP, stallMs: 50, pauseMs: 10 });
           await rejects(checked, { name }).finally(() => client.close());
         },
       ));
