@@ -24,9 +24,6 @@ export interface Watched {
   keys: readonly { name: string; client: Client; apiKey: string | undefined }[];
 }
 
-/** Labels for the name of a policy. 0.3.0 has only `budget`. Remove `budget` one release after `policy` was added. */
-const POLICY_LABELS = ['policy', 'budget'];
-
 /** The collectors of all counters and gauges of the service. */
 export function collectors(watched: Watched): Collector[] {
   const { server, exports, cache, snapshots, rebuilds, keys } = watched;
@@ -79,16 +76,16 @@ export function collectors(watched: Watched): Collector[] {
       'Requests to which a rate limit applies, by outcome',
       () =>
         [...stats].flatMap(([policy, { outcomes }]) =>
-          Object.entries(outcomes).map(([outcome, n]): Sample => [n, policy, policy, outcome]),
+          Object.entries(outcomes).map(([outcome, n]): Sample => [n, policy, outcome]),
         ),
-      ...POLICY_LABELS,
+      'policy',
       'outcome',
     ),
     counter(
       'limit_fallbacks_total',
       'Rate-limit checks that this process counted because Redis failed or timed out',
-      () => [...stats].map(([policy, { fallbacks }]): Sample => [fallbacks, policy, policy]),
-      ...POLICY_LABELS,
+      () => [...stats].map(([policy, { fallbacks }]): Sample => [fallbacks, policy]),
+      'policy',
     ),
     gauge(
       'redis_connected',

@@ -6,12 +6,6 @@ import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
-/**
- * Prefixes of the metrics of the served snapshot. 0.3.0 has only `generation`. Remove `generation` one release after
- * `snapshot` was added.
- */
-const PREFIXES = ['snapshot', 'generation'];
-
 /** Metrics of the snapshot that is served. */
 export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   const meta = () => snapshots.current?.meta;
@@ -26,29 +20,27 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
       'dataset_info',
       'Format of the dataset that is served',
       () => {
-        const format = meta()?.built_from?.format;
+        const format = meta()?.built_from.format;
         return format === undefined ? undefined : { [format]: 1 };
       },
       'format',
     ),
-    ...PREFIXES.flatMap((prefix) => [
-      gauge(`${prefix}_packages`, 'Packages of the snapshot that is served', () => meta()?.total),
-      gauge(`${prefix}_taken_timestamp_seconds`, 'When the snapshot that is served was taken', () =>
-        toSeconds(meta()?.taken_at),
-      ),
-      gauge(`${prefix}_built_timestamp_seconds`, 'When the index that is served was created', () =>
-        toSeconds(snapshots.current && builtAt(snapshots.current.index)),
-      ),
-      gauge(
-        `${prefix}_changes`,
-        'Packages that differ from the previous snapshot; absent if it was not compared with one',
-        () => {
-          const counts = snapshots.current && changeCounts(snapshots.current.meta);
-          return counts && CHANGES.map((change): Sample => [counts[change], change]);
-        },
-        'change',
-      ),
-    ]),
+    gauge('snapshot_packages', 'Packages of the snapshot that is served', () => meta()?.total),
+    gauge('snapshot_taken_timestamp_seconds', 'When the snapshot that is served was taken', () =>
+      toSeconds(meta()?.taken_at),
+    ),
+    gauge('snapshot_built_timestamp_seconds', 'When the index that is served was created', () =>
+      toSeconds(snapshots.current && builtAt(snapshots.current.index)),
+    ),
+    gauge(
+      'snapshot_changes',
+      'Packages that differ from the previous snapshot; absent if it was not compared with one',
+      () => {
+        const counts = snapshots.current && changeCounts(snapshots.current.meta);
+        return counts && CHANGES.map((change): Sample => [counts[change], change]);
+      },
+      'change',
+    ),
     gauge(
       'changes_snapshots',
       'Snapshots that /changes can start from',
@@ -101,7 +93,7 @@ export function ofRebuilds(rebuilds: RebuildService): Collector[] {
       'When the last rebuild of any replica or command failed, and the kind of its reason; absent after a success',
       async () => {
         const { failure } = await rebuilds.lastOutcome();
-        return failure && { [failure.kind ?? 'other']: Date.parse(failure.at) / 1000 };
+        return failure && { [failure.kind]: Date.parse(failure.at) / 1000 };
       },
       'reason',
     ),

@@ -91,9 +91,7 @@ describe('Metrics', () => {
     expect(requests('reading', 'limited')).to.equal(3);
     expect(requests('reading', 'bypassed')).to.equal(1);
     expect(requests('secrets', 'passed')).to.equal(2);
-    // The name of the label in 0.3.0.
-    expect(grown('limit_requests_total', { budget: 'reading', outcome: 'passed' })).to.equal(11);
-    expect(after.sum('limit_fallbacks_total', { policy: 'reading', budget: 'reading' })).to.equal(0);
+    expect(after.sum('limit_fallbacks_total', { policy: 'reading' })).to.equal(0);
     expect(after.sum('redis_connected')).to.equal(1);
   });
 
@@ -135,9 +133,6 @@ describe('Metrics', () => {
     expect(after.sum('rebuild_last_success_timestamp_seconds')).to.be.closeTo(now, 60);
     expect(after.all('rebuild_last_failure_timestamp_seconds')).to.deep.equal([]);
     expect(after.sum('snapshot_packages')).to.equal(4);
-    // Their names in 0.3.0.
-    for (const name of ['packages', 'changes', 'taken_timestamp_seconds', 'built_timestamp_seconds'])
-      expect(after.sum(`generation_${name}`), name).to.equal(after.sum(`snapshot_${name}`));
     const changes = after.all('snapshot_changes').map(({ labels, value }) => [labels['change'], value]);
     expect(Object.fromEntries(changes)).to.deep.equal({ added: 1, removed: 0, updated: 0 });
     expect(grown('changes_snapshots')).to.equal(1);
@@ -150,14 +145,14 @@ describe('Metrics', () => {
     expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).to.equal(404);
   });
 
-  it('are exactly those in the list of docs/operations.md, apart from the names of 0.3.0', async () => {
+  it('are exactly those in the list of docs/operations.md', async () => {
     const text = await (await fetch(`${suite.service.server.metricsUrl}/metrics`)).text();
     const guide = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
     const [, section = ''] = /^## Metrics\n(.*?)^## /ms.exec(guide) ?? [];
     const namesIn = (source: string, pattern: RegExp) =>
       [...source.matchAll(pattern)].map(([, name]) => name).sort();
     expect(namesIn(section, /^(\w+)(?:\{[\w,]+\})? {2}/gm)).to.deep.equal(
-      namesIn(text, /^# TYPE registry_search_(?!generation_)(\w+)/gm),
+      namesIn(text, /^# TYPE registry_search_(\w+)/gm),
     );
   });
 
