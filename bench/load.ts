@@ -1,3 +1,4 @@
+import { aliasOf } from '../src/snapshot/index-names.js';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -100,7 +101,7 @@ export async function load(
 }
 
 export async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
-  const alias = (await (await fetch(`${elasticsearch}/${slug}-packages`)).json()) as object;
+  const alias = (await (await fetch(`${elasticsearch}/${aliasOf(slug)}`)).json()) as object;
   return Object.keys(alias)[0] as string;
 }
 

@@ -5,9 +5,7 @@ import { createSearchLimiters } from './search/concurrency-limiter.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
 import { SearchPool } from './elasticsearch/search-pool.js';
-import { lacksPrivilege } from './elasticsearch/lacks-privilege.js';
 import type { Config } from './config/config.js';
-import { aliasOf, changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
 import { BypassTokens } from './http/auth/bypass-token.js';
@@ -27,9 +25,6 @@ import { reportWrongVersion } from './elasticsearch/connection-check.js';
  * Requests in flight have a second less.
  */
 const STOP_MS = 9_000;
-
-/** A snapshot id that represents all snapshots in privilege checks. */
-const ANY_SNAPSHOT = '20000101t000000z-00000000';
 
 /** The effect on the server if Redis does not respond, for the log. */
 const LIMITS_ARE_LOCAL = 'each replica counts requests separately';
@@ -83,30 +78,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     const url = await server.listen(config.port, config.host);
     const metricsUrl = await metricsServer?.listen(config.metricsPort ?? 0, config.host);
     void reportWrongVersion(config.elasticsearch, log, stopping.signal);
-    if (config.changesRetention > 0) {
-      warnOfOldKeys(config, log).catch((error: unknown) => {
-        log.warn({ err: error }, 'the privileges of the keys could not be read');
-      });
-    }
     scheduler.start(config.rebuild.intervalSeconds);
     log.info({ url, metricsUrl, alias: snapshots.alias }, 'listening');
     return { url, metricsUrl, snapshots, rebuilds, stop };
   } catch (error) {
     await stop();
     throw error;
-  }
-}
-
-/** Logs which key lacks privileges for `/changes`, as keys of earlier releases do. */
-async function warnOfOldKeys({ elasticsearch, registry }: Config, log: Logger): Promise<void> {
-  const { nodes, apiKey, rebuildApiKey } = elasticsearch;
-  const index = changesIndexOf(aliasOf(registry.slug), ANY_SNAPSHOT);
-  for (const [variable, key, privilege] of [
-    ['ELASTICSEARCH_API_KEY', apiKey, 'read'],
-    ['ELASTICSEARCH_REBUILD_API_KEY', rebuildApiKey, 'create_index'],
-  ] as const) {
-    if (key !== undefined && (await lacksPrivilege({ nodes, apiKey: key }, index, privilege)))
-      log.warn(`${variable} lacks privileges that /changes needs: create keys with npm run keys`);
   }
 }
 

@@ -52,12 +52,12 @@ function parseArguments() {
  * @throws {ConfigError} with the names of variables that the served snapshot was built with and that are not set.
  */
 function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {
-  const { built_from: from, is_sample: isSample } = snapshots.current?.meta ?? {};
-  const differing = from === undefined ? [] : differingVariables(config, from);
+  const meta = snapshots.current?.meta;
+  const differing = meta === undefined ? [] : differingVariables(config, meta.built_from);
   if (env['DATASET_FORMAT'] !== undefined && differing.includes('DATASET_FORMAT')) return;
   // The address of the bundled dataset depends on the folder of the clone that built the snapshot.
   const unset = differing.filter(
-    (name) => env[name] === undefined && (name !== 'DATASET_URL' || isSample !== true),
+    (name) => env[name] === undefined && (name !== 'DATASET_URL' || meta?.is_sample !== true),
   );
   if (unset.length === 0) return;
   throw new ConfigError(

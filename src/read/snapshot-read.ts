@@ -49,7 +49,7 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
       const condition = req.headers['if-none-match'];
       // A matching tag is enough for a 304, without a search: only a 200 response has this tag.
       if (condition !== undefined && condition !== '*') {
-        const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
+        const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source.index, request);
         if (matches(condition, tag)) {
           cache.counts.not_modified++;
           return { status: 304, headers: commonHeaders(source, tag) };
@@ -58,13 +58,13 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
       const search = async () => {
         const { status, headers, body } = await read.search(query, source, state.requestId);
         // A problem (RFC 9457) has a different tag. A client that sends this tag gets no 304.
-        const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
+        const tag = etagOf(source.index, status === 200 ? request : `${status} ${request}`);
         return { status, headers: { ...headers, ...commonHeaders(source, tag) }, body };
       };
       const encodedFor = (response: BodyResponse) => {
         // `If-None-Match: *` matches any 200 response.
         if (condition === '*' && response.status === 200)
-          return { status: 304, headers: commonHeaders(source, etagOf(source, request)) };
+          return { status: 304, headers: commonHeaders(source, etagOf(source.index, request)) };
         const encoding = encodingFor(req.headers['accept-encoding']);
         return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
       };

@@ -27,7 +27,7 @@ export function builtFrom({ dataset, indexReplicas, registry, weights }: Inputs)
  * the same document may have moved.
  */
 export function isSameInput(config: Inputs, { built_from: from, mapping_version }: SnapshotMeta): boolean {
-  if (from === undefined || mapping_version !== MAPPING_VERSION) return false;
+  if (mapping_version !== MAPPING_VERSION) return false;
   const { addresses, weights_address } = from;
   return isDeepStrictEqual(stored({ ...builtFrom(config), addresses, weights_address }), stored(from));
 }

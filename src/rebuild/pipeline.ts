@@ -15,7 +15,7 @@ import { BadRows, DatasetError } from '../lists/dataset-error.js';
 import { downloadInputs, type SeenDataset, type SeenDocument } from '../lists/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
-import { isSnapshotOf, newIndexName, previousAliasOf } from '../snapshot/index-names.js';
+import { isSnapshotOf, newIndexName, previousAliasOf, SCHEMA_VERSION } from '../snapshot/index-names.js';
 import { bulkLoad } from './steps/load.js';
 import { merge } from './steps/merge.js';
 import type { Built } from './process/outcome.js';
@@ -108,11 +108,10 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
       if (weights !== undefined) await assertWeightsKept(exportPool, served, weights, { signal, log });
     }
     const meta: SnapshotMeta = {
-      schema_version: 1,
+      schema_version: SCHEMA_VERSION,
       total: dataset.total,
       source: config.registry.source ?? dataset.urlHost,
       taken_at: downloaded.takenAt.toISOString(),
-      dataset_digest: downloaded.documentDigest ?? downloaded.digest,
       packages_digest: downloaded.digest,
       dataset_validators: downloaded.validators,
       weights_digest: downloadedWeights?.digest,
@@ -200,7 +199,7 @@ function knownOf(
 ): SeenDataset | undefined {
   const meta = newest?.meta;
   if (skipIf !== 'unchanged' || meta === undefined || !isSameInput(config, meta)) return undefined;
-  const dataset = { digest: meta.packages_digest ?? '', validators: meta.dataset_validators };
+  const dataset = { digest: meta.packages_digest, validators: meta.dataset_validators };
   const { weights_digest: digest, weights_validators: validators } = meta;
   const weights = digest === undefined ? undefined : { digest, validators };
   return { ...latest(dataset, seen), weights: weights && latest(weights, seen?.weights) };

@@ -92,7 +92,7 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
       return { since, limit, snapshot, cursor, after, filter };
     },
     async select({ snapshot, since, filter }) {
-      const source = await catalog.chains.select(snapshot, since, filter !== undefined);
+      const source = await catalog.chains.select(snapshot, since);
       assertFilterApplies(filter, source);
       return source;
     },

@@ -55,7 +55,7 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
   return async ({ req, querystring, state }) => {
     const { format = 'csv', snapshot: id } = parse(querystring);
     const respondFrom = async (snapshot: Snapshot) => {
-      const headers = commonHeaders(snapshot, etagOf(snapshot, `export ${format}`));
+      const headers = commonHeaders(snapshot, etagOf(snapshot.index, `export ${format}`));
       if (matches(req.headers['if-none-match'], headers.ETag)) return { status: 304, headers };
       const { meta } = snapshot;
       const columns = { isNumbered: meta.has_package_no, optional: optionalFields(meta) };

@@ -63,11 +63,11 @@ function totalOf(slug: string): string {
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {
     const served = snapshots.served();
-    const { id, meta } = served;
+    const { id, index, meta } = served;
     const { total, source, taken_at, has_weights, name_rule } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
-    const etag = etagOf(served, `stats ${note}`);
+    const etag = etagOf(index, `stats ${note}`);
     const counts = changeCounts(meta);
     const headers = {
       'Cache-Control': 'no-cache',

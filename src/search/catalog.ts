@@ -3,8 +3,7 @@ import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchLimiters } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
-import { assertMapping, type Snapshot } from '../snapshot/snapshot.js';
-import { FOLD_VERSION } from '../snapshot/snapshot-meta.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { SnapshotGoneError, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf, type ChangeRecord } from '../snapshot/change-record.js';
@@ -104,7 +103,7 @@ export class Catalog {
    * snapshot, the highest number first. Omits packages that were removed later. Ends at the first index of changes that
    * is missing. Besides the first `limit` additions of each snapshot, reads at most 10,000 additions.
    * @param filter selects the names; without it, all names are included.
-   * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
+   * @throws {NoChainError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async additions(
     snapshot: Snapshot,
@@ -116,7 +115,7 @@ export class Catalog {
     const only = filterBy(snapshot.meta.name_rule, filter);
     let furtherReads = 0;
     // The last id is the first snapshot of the chain, whose additions are unknown.
-    for (const id of this.chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
+    for (const id of this.chains.idsOf(snapshot).slice(0, -1)) {
       let below: number | undefined;
       do {
         if (below !== undefined && ++furtherReads > MAX_FURTHER_READS) return [...found.values()];
@@ -176,14 +175,13 @@ export class Catalog {
   /**
    * The packages with these names, compared by the name rule of the snapshot. The keys are the names as given; the
    * value is undefined if no package has the name.
-   * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
+   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async lookup(
     snapshot: Snapshot,
     names: readonly string[],
     requestId: string,
   ): Promise<Map<string, PackageEntry | undefined>> {
-    assertMapping(snapshot, FOLD_VERSION);
     const { index, meta } = snapshot;
     const { name_rule: rule } = meta;
     const unique = [...new Set(names)];
@@ -198,14 +196,13 @@ export class Catalog {
   /**
    * At most `limit` names that are easily mistaken for `name`, by distance, then by weight (with `byWeight`, if the
    * snapshot has weights), then by name. `name` need not exist.
-   * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
+   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async similar(
     snapshot: Snapshot,
     { name, limit, byWeight }: { name: string; limit: number; byWeight: boolean },
     requestId: string,
   ): Promise<SearchResults> {
-    assertMapping(snapshot, FOLD_VERSION);
     const { index, meta } = snapshot;
     const bodies = similarNames(name, maxDistance(name), limit + 1, byWeight && meta.has_weights);
     const hits = await this.#run(index, { requestId, limit, name }, (run) => run(bodies), true);

@@ -8,8 +8,8 @@ import { isChangesOf, snapshotIdOf } from './index-names.js';
 const MISSING_MS = 60_000;
 
 /**
- * The chain of the snapshot was not recorded: an earlier release built the snapshot, CHANGES_RETENTION was 0, the
- * rebuild key lacked a privilege, or the recording failed.
+ * The chain of the snapshot was not recorded: CHANGES_RETENTION was 0, the rebuild key lacked a privilege, or the
+ * recording failed.
  */
 export class NoChainError extends Error {
   override readonly name = 'NoChainError';
@@ -44,21 +44,16 @@ export class Chains {
   /**
    * The snapshot with an id, or the current one, with its chain from the snapshot `since`. If `since` is not in the
    * chain, the aliases are read once more, because this replica may have missed a flip.
-   * @param isFiltered whether the changes are to be filtered by name.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
-  async select(
-    id: string | undefined,
-    since: string | undefined,
-    isFiltered = false,
-  ): Promise<ChangesSource> {
+  async select(id: string | undefined, since: string | undefined): Promise<ChangesSource> {
     let snapshot = await this.snapshots.select(id);
-    let chain = this.#chain(snapshot, since, isFiltered);
+    let chain = this.#chain(snapshot, since);
     // The chain of a given snapshot never becomes longer.
     if (chain === undefined && id === undefined) {
       await this.snapshots.refresh();
       snapshot = this.snapshots.served();
-      chain = this.#chain(snapshot, since, isFiltered);
+      chain = this.#chain(snapshot, since);
     }
     if (chain !== undefined) return { ...snapshot, chain };
     this.snapshots.assertKnown();
@@ -68,13 +63,11 @@ export class Chains {
 
   /**
    * The ids of a snapshot and its ancestors, newest first, up to the first id whose changes are missing.
-   * @param isFiltered whether to return only ids that a request with a name filter can use as `since`.
    * @throws {NoChainError}
    */
-  idsOf({ id, meta }: Snapshot, isFiltered = false): string[] {
+  idsOf({ id, meta }: Snapshot): string[] {
     if (meta.lineage === undefined) throw new NoChainError(id);
-    const { ancestors, filterable = 0 } = meta.lineage;
-    const ids = [id, ...(isFiltered ? ancestors.slice(0, filterable) : ancestors)];
+    const ids = [id, ...meta.lineage.ancestors];
     const first = ids.findIndex((one) => this.#missing.has(one));
     return first === -1 ? ids : ids.slice(0, first + 1);
   }
@@ -92,14 +85,13 @@ export class Chains {
 
   #whyNotIn(snapshot: Snapshot, since: string): GoneReason {
     const { ancestors = [] } = snapshot.meta.lineage ?? {};
-    if (this.idsOf(snapshot).includes(since)) return 'not_filterable';
     if (ancestors.includes(since)) return 'changes_deleted';
     return 'not_in_chain';
   }
 
   /** @returns undefined if `since` is not in the chain. */
-  #chain(snapshot: Snapshot, since: string | undefined, isFiltered: boolean): Chain | undefined {
-    const ids = this.idsOf(snapshot, isFiltered);
+  #chain(snapshot: Snapshot, since: string | undefined): Chain | undefined {
+    const ids = this.idsOf(snapshot);
     const from = since ?? ids[1] ?? snapshot.id;
     const length = ids.indexOf(from);
     return length === -1 ? undefined : { from, snapshots: ids.slice(0, length).reverse() };

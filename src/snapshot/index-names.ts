@@ -1,5 +1,12 @@
 import { hash, randomBytes } from 'node:crypto';
 
+/**
+ * Version of all that a registry stores in Elasticsearch. It is part of every name, so releases with different schemas
+ * run side by side on one cluster, and neither reads or deletes data of the other. Raise it for each change that an
+ * earlier release could not read.
+ */
+export const SCHEMA_VERSION = 2;
+
 /** Pattern of a snapshot's id: `<utc time>-<random>`. */
 const ID = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 
@@ -9,9 +16,9 @@ export const SNAPSHOT_ID = new RegExp(`^${ID}$`);
 /** Suffix of an index name: `-<id>` or `-changes-<id>`. */
 const INDEX_SUFFIX = new RegExp(`(-changes)?-${ID}$`);
 
-/** The alias of a registry, used by readers. */
+/** The alias of a registry, used by readers, such as `debian-packages-v2`. */
 export function aliasOf(slug: string): string {
-  return `${slug}-packages`;
+  return `${slug}-packages-v${SCHEMA_VERSION}`;
 }
 
 /** The alias of the previous snapshot, for rollbacks. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { NAME_RULES } from '../util/name-rule.js';
 import type { ChangeKind } from './change-record.js';
-import { SNAPSHOT_ID } from './index-names.js';
+import { SCHEMA_VERSION, SNAPSHOT_ID } from './index-names.js';
 import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
 
 const count = z.int().nonnegative();
@@ -16,11 +16,6 @@ const lineage = z.object({
    * recorded. Empty for the first snapshot of a chain.
    */
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
-  /**
-   * Number of snapshots, counted from this one backwards, whose changes can be filtered by name. Changes that earlier
-   * releases recorded lack the fields that filters need.
-   */
-  filterable: count.optional(),
   /** Number of packages that differ from the previous snapshot. */
   added: count,
   removed: count,
@@ -61,11 +56,8 @@ export type BuiltFrom = z.infer<typeof builtFrom>;
 
 /** Metadata of a snapshot, stored in the index's `_meta`. */
 export const snapshotMeta = z.object({
-  /**
-   * Version of this metadata. Snapshots with another version cannot be read. A new field of packages does not change
-   * the version.
-   */
-  schema_version: z.literal(1),
+  /** The version in the name of the index. An index that an operator restored under another name must have it, too. */
+  schema_version: z.literal(SCHEMA_VERSION),
   /** Number of packages. */
   total: z.int().nonnegative(),
   /** REGISTRY_SOURCE, by default the host of the first package's URL, such as `tracker.debian.org`. */
@@ -74,48 +66,34 @@ export const snapshotMeta = z.object({
    * When the dataset was taken, according to its server or its content; otherwise the time of the download (ISO 8601).
    */
   taken_at: z.iso.datetime(),
-  built_from: builtFrom.optional().catch(undefined),
-  /**
-   * SHA-256 of the dataset's packages, in hexadecimal. A refresh compares it to detect changes. Older snapshots have
-   * none.
-   */
-  packages_digest: z.string().optional(),
-  /**
-   * SHA-256 of the downloaded document; for several documents, equal to `packages_digest`. Replicas of earlier releases
-   * read it if they refresh during an upgrade.
-   */
-  dataset_digest: z.string(),
+  built_from: builtFrom,
+  /** SHA-256 of the dataset's packages, in hexadecimal. A refresh compares it to detect changes. */
+  packages_digest: z.string(),
   dataset_validators: validators.optional(),
   /** SHA-256 of the downloaded document of weights. */
   weights_digest: z.string().optional(),
   weights_validators: validators.optional(),
   /** Whether the dataset is the bundled sample. */
-  is_sample: z.boolean().optional(),
-  /** Version of the mapping, see `MAPPING_VERSION`; 1 for indices that do not record it. */
-  mapping_version: z.int().default(1),
+  is_sample: z.boolean(),
+  /** Version of the mapping, see `MAPPING_VERSION`. */
+  mapping_version: z.int(),
   /** Whether the dataset has the column `package_no`. Without it, a different number is not a change. */
-  has_package_no: z.boolean().default(true),
-  /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have no weights. */
-  has_weights: z.boolean().default(false),
+  has_package_no: z.boolean(),
+  /** Whether every package has a weight, from the dataset or a document of weights. */
+  has_weights: z.boolean(),
   /** The other optional fields that at least one package has. */
-  has_fields: z.array(z.string()).optional(),
-  /**
-   * The name rule of the index. NAME_RULE may have changed since. Older snapshots record no rule, and compare names by
-   * `exact`.
-   */
-  name_rule: z.enum(NAME_RULES).default('exact'),
+  has_fields: z.array(z.string()),
+  /** The name rule of the index. NAME_RULE may have changed since. */
+  name_rule: z.enum(NAME_RULES),
   /** Undefined if no chain was recorded. */
-  lineage: lineage.optional().catch(undefined),
+  lineage: lineage.optional(),
 });
 
 /**
  * The version of the package mapping that this release writes. Raise it for each added field: the next refresh then
- * rebuilds even if the dataset has not changed. Older snapshots are served without the field, see `assertMapping`.
+ * rebuilds even if the dataset has not changed. Older snapshots are served without the field.
  */
-export const MAPPING_VERSION = 4;
-
-/** The first version with `name.fold`. */
-export const FOLD_VERSION = 2;
+export const MAPPING_VERSION = 1;
 
 export type SnapshotMeta = z.infer<typeof snapshotMeta>;
 
@@ -133,12 +111,14 @@ export function assertReadable(meta: SnapshotMeta): void {
 
 /** The part of the metadata that says which optional fields a snapshot has. */
 export function optionalMeta(fields: readonly string[]): OptionalFields {
-  const others = fields.filter((field) => field !== 'weight');
-  return { has_weights: fields.includes('weight'), ...(others.length > 0 && { has_fields: others }) };
+  return {
+    has_weights: fields.includes('weight'),
+    has_fields: fields.filter((field) => field !== 'weight'),
+  };
 }
 
 /** The optional fields of a snapshot. */
-export function optionalFields({ has_weights, has_fields = [] }: OptionalFields): OptionalField[] {
+export function optionalFields({ has_weights, has_fields }: OptionalFields): OptionalField[] {
   const fields: string[] = [...has_fields, ...(has_weights ? ['weight'] : [])];
   return OPTIONAL_FIELDS.filter((field) => fields.includes(field));
 }

@@ -34,11 +34,10 @@ export class NotInitializedError extends Error {
 /**
  * Why a snapshot is gone. `replaced`: it is neither the current nor the previous snapshot. `deleted`: its index was
  * deleted during the read. The other reasons are about the snapshot `since` of `/changes`. `changes_deleted`: the
- * changes of a later snapshot were deleted, or their index was closed. `not_filterable`: the changes of a later snapshot
- * lack the fields that filters need. `not_in_chain`: the changes from `since` to the requested snapshot are not kept, or
- * it does not descend from `since`.
+ * changes of a later snapshot were deleted, or their index was closed. `not_in_chain`: the changes from `since` to the
+ * requested snapshot are not kept, or it does not descend from `since`.
  */
-export type GoneReason = 'replaced' | 'deleted' | 'changes_deleted' | 'not_filterable' | 'not_in_chain';
+export type GoneReason = 'replaced' | 'deleted' | 'changes_deleted' | 'not_in_chain';
 
 /** The snapshot, or the changes since this snapshot, cannot be read. */
 export class SnapshotGoneError extends Error {

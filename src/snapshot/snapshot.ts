@@ -12,23 +12,13 @@ export interface Snapshot {
   meta: SnapshotMeta;
 }
 
-/** The snapshot lacks a field that the request needs: an earlier release built it. The next rebuild adds the field. */
-export class EarlierMappingError extends Error {
-  override readonly name = 'EarlierMappingError';
-}
-
-/** @throws {EarlierMappingError} if a snapshot was built before this version of the mapping. */
-export function assertMapping({ index, meta }: Snapshot, version: number): void {
-  if (meta.mapping_version < version) throw new EarlierMappingError(index);
-}
-
 /** What the alias points to cannot be served. Only an operator can correct this. The message says how. */
 export class UnusableAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
 export interface FoundIndex extends Omit<Snapshot, 'meta'> {
   aliases: string[];
-  /** Undefined if `_meta` was written by another version, or not by this service. */
+  /** Undefined if `_meta` was not written by this service. */
   meta: SnapshotMeta | undefined;
   /** When the index was created, in milliseconds since the epoch. */
   createdAt: number;

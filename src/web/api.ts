@@ -150,10 +150,7 @@ export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results:
     body['results'].every(isResult);
 }
 
-/**
- * Matches, and the total number of matches. Further pages have no total. Earlier releases of the service never return
- * one.
- */
+/** Matches, and on the first page the total number of matches. */
 interface Search {
   results: Match[];
   total?: number;

@@ -7,13 +7,13 @@ import { merge } from '../../src/rebuild/steps/merge.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { waitUntilDone } from '../../src/rebuild/retry.js';
-import { MAPPING_VERSION } from '../../src/snapshot/snapshot-meta.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { EngineProxy, isMerge } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { useProxiedService } from '../support/proxied-service.js';
+import { metaWith } from '../support/snapshot-meta.js';
 import { newSlug, REBUILD } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -39,17 +39,7 @@ describe('A step that outlasts the request timeout', function () {
     client = new Client({ node: url });
     impatient = new Client({ node: proxy.url, requestTimeout: REQUEST_MS, maxRetries: 0 });
     index = newIndexName(newSlug(), new Date());
-    const meta = {
-      schema_version: 1 as const,
-      total,
-      source: 'registry.example',
-      taken_at: new Date().toISOString(),
-      dataset_digest: '',
-      mapping_version: MAPPING_VERSION,
-      has_package_no: true,
-      has_weights: false,
-      name_rule: 'exact' as const,
-    };
+    const meta = metaWith(total);
     await createIndex(client, 'packages', { index, meta }, step);
     // A segment each.
     for (let i = 0; i < total; i++)

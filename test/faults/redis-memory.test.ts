@@ -103,7 +103,7 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     const lock = new RebuildLock(service, 'registry', log, LOCK_MS);
     const held = (await lock.acquire()) ?? expect.fail('the lock is held');
     const status = new StatusStore(service, 'registry', log);
-    const failure = { at: new Date().toISOString(), reason: 'a reason' };
+    const failure = { at: new Date().toISOString(), reason: 'a reason', kind: 'other' as const };
     await status.end(failure);
     const report = { phase: 'loading' as const, rows: 1, total: 2, startedAt: new Date().toISOString() };
     const unpublish = status.publish(() => report, held.lost);

@@ -1,14 +1,14 @@
 import { rejects } from 'node:assert/strict';
-import { Client, errors, type estypes } from '@elastic/elasticsearch';
+import { Client, errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../dev/service.js';
 import {
+  aliasOf,
   changesIndexOf,
   newIndexName,
   previousAliasOf,
   snapshotIdOf,
 } from '../../src/snapshot/index-names.js';
-import { builderRole, readerRole } from '../../src/cli/roles.js';
 import { checkElasticsearch } from '../../src/elasticsearch/connection-check.js';
 import {
   ADMINISTRATOR,
@@ -39,17 +39,17 @@ type Attempt = [method: string, path: string, body?: object];
 describe('An Elasticsearch with security', function () {
   this.timeout(120_000);
   const slug = newSlug();
-  const alias = `${slug}-packages`;
+  const alias = aliasOf(slug);
   /** Indices of registries with similar names, and indices that are not snapshots. */
   const others = [
-    newIndexName(`${alias}-b-packages`, new Date()),
-    newIndexName(`${newSlug()}-packages`, new Date()),
+    newIndexName(aliasOf(`${alias}-b`), new Date()),
+    newIndexName(aliasOf(newSlug()), new Date()),
     `${alias}x`,
     `${alias}-notes`,
     `${newIndexName(alias, new Date())}-copy`,
     `${alias}-changes-mine`,
     `${newIndexName(`${alias}-changes`, new Date())}-copy`,
-    changesIndexOf(`${alias}-b-packages`, '20260101t000000z-0123abcd'),
+    changesIndexOf(aliasOf(`${alias}-b`), '20260101t000000z-0123abcd'),
   ];
   let nodes: IsolatedNodes;
   let engine: Service;
@@ -97,15 +97,6 @@ describe('An Elasticsearch with security', function () {
       await program.stop();
     }
     return program;
-  }
-
-  /** Creates a key with these privileges only. @returns it, registered as a secret. */
-  async function createKey(indices: estypes.SecurityIndicesPrivileges[]): Promise<string> {
-    const { encoded } = await administrator.security.createApiKey({
-      name: `${slug} of an earlier release`,
-      role_descriptors: { older: { cluster: [], indices } },
-    });
-    return keepSecret(encoded);
   }
 
   async function served(name = alias): Promise<string> {
@@ -318,61 +309,6 @@ describe('An Elasticsearch with security', function () {
       expect((await request(`${url}/health`)).status).to.equal(200);
     });
     expect(await everything()).to.deep.equal(before);
-  });
-
-  it('serves with a key of an earlier release, except the previous snapshot', async () => {
-    const { indices = [] } = readerRole(slug);
-    const older = indices.filter(({ names }) => !names.includes(previousAliasOf(alias)));
-    expect(older).to.have.length(2);
-    const env = { ELASTICSEARCH_API_KEY: await createKey(older) };
-    const search = async (url: string, index: string) =>
-      (await request(`${url}/search?q=lib&snapshot=${snapshotIdOf(index)}`)).status;
-    await withServer(env, async (url) => {
-      const before = await served();
-      expect(await search(url, before)).to.equal(200);
-      await suite.publish(PACKAGES);
-      const now = await served();
-      expect(now).not.to.equal(before);
-      expect(await search(url, now)).to.equal(200);
-      expect(await search(url, before)).to.equal(410);
-      // With the keys of this release, every replica finds it.
-      expect(await search(suite.service.url, before)).to.equal(200);
-    });
-  });
-
-  it('allows rebuilding and serving with keys of an earlier release, but not changes, as the log reports', async () => {
-    const env: Record<string, string> = {};
-    for (const [variable, { indices = [] }] of [
-      ['ELASTICSEARCH_API_KEY', readerRole(slug)],
-      ['ELASTICSEARCH_REBUILD_API_KEY', builderRole(slug)],
-    ] as const) {
-      const older = indices.map(({ names, privileges }) => ({
-        // Earlier releases gave no rights to the indices of changes.
-        names: [names].flat().map((name) => name.replace('(changes-)?', '')),
-        privileges: privileges.filter((privilege) => privilege !== 'indices:admin/mapping/put'),
-      }));
-      expect(older).not.to.deep.equal(indices);
-      env[variable] = await createKey(older);
-    }
-    const { stdout } = await withServer(env, async (url) => {
-      const before = await served();
-      // From the current snapshot there is nothing to read; changes recorded earlier are not readable.
-      expect((await request(`${url}/changes?since=${snapshotIdOf(before)}`)).status).to.equal(200);
-      expectProblem(await request(`${url}/changes`), 503, 'search_unavailable');
-      expect((await request(`${url}${REBUILD}`)).status).to.equal(202);
-      await waitFor(
-        async () => (await request(`${url}/stats`)).headers.get('X-Snapshot') !== snapshotIdOf(before),
-        'the rebuild',
-        60_000,
-      );
-      expect((await request(`${url}/search?q=lib`)).body.count).to.be.greaterThan(0);
-      for (const path of ['/changes', `/changes?since=${snapshotIdOf(before)}`, '/changes.atom']) {
-        expectProblem(await request(url + path), 503, 'search_unavailable');
-      }
-    });
-    for (const variable of Object.keys(env))
-      expect(stdout).to.include(`${variable} lacks privileges that /changes needs`);
-    expect(stdout).to.include('/changes is unavailable');
   });
 
   describe('lets npm run keys', () => {

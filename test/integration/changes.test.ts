@@ -228,7 +228,6 @@ describe('The chain of snapshots', function () {
     const { mappings } = (await elasticsearch.indices.getMapping({ index }))[index] ?? {};
     const _meta = { ...mappings?._meta };
     delete _meta['lineage'];
-    delete _meta['has_package_no'];
     await elasticsearch.indices.putMapping({ index, _meta });
     const replica = await startReplica(env);
     for (const path of ['/changes', `/changes?since=${snapshot}`, '/changes.atom']) {

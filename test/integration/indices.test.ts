@@ -3,28 +3,18 @@ import { expect } from 'chai';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
-import { MAPPING_VERSION } from '../../src/snapshot/snapshot-meta.js';
 import { bulkLoad } from '../../src/rebuild/steps/load.js';
 import { merge } from '../../src/rebuild/steps/merge.js';
 import { streamOf } from '../support/batches.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { newSlug } from '../support/service.js';
+import { metaWith } from '../support/snapshot-meta.js';
 import { STEP } from '../support/step.js';
 
 describe('A new index', () => {
   const index = newIndexName(newSlug(), new Date());
-  const meta = {
-    schema_version: 1 as const,
-    total: 2,
-    source: 'registry.example',
-    taken_at: new Date().toISOString(),
-    dataset_digest: '',
-    mapping_version: MAPPING_VERSION,
-    has_package_no: true,
-    has_weights: false,
-    name_rule: 'exact' as const,
-  };
+  const meta = metaWith(2);
   const step = { ...STEP, onBytes: () => undefined };
   let client: Client;
 

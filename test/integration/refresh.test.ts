@@ -40,20 +40,6 @@ describe('A periodic refresh', function () {
     expect((await service.get('/stats')).body.source).to.equal('other.example');
   });
 
-  it('rebuilds the dataset of an earlier release, which has no digest of the packages, once', async () => {
-    const { elasticsearch, server, slug } = suite.service;
-    await server.snapshots.refresh();
-    const { index, meta } = server.snapshots.current ?? expect.fail('no snapshot is served');
-    const _meta = { ...meta, packages_digest: undefined };
-    await elasticsearch.indices.putMapping({ index, _meta });
-    const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...changed };
-    const replica = await startService(variables, slug);
-    const { counts } = replica.server.rebuilds;
-    await waitFor(() => counts.unchanged > 0, 'a refresh without a rebuild', 20_000);
-    expect(counts.rebuilt).to.equal(1);
-    await replica.stop();
-  });
-
   for (const [what, env] of [
     ['with Redis', {}],
     ['without Redis', { REDIS_URL: '' }],

@@ -29,7 +29,7 @@ const OLD_BUILD = '20200101t000000z-0123abcd';
  * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the aliases of the
  * first, or like its changes. All others: test/unit/snapshot/index-names.test.ts.
  */
-const ALIKE = ['-packages', '-packages-changes'];
+const ALIKE = ['-packages-v2', '-packages-v2-changes'];
 
 const FIRST = bundledPackages().slice(0, 100);
 const SECOND = bundledPackages().slice(600, 800);
@@ -145,7 +145,7 @@ describe('Two registries on the same engines', function () {
   });
   const both = {
     first: useService(() => FIRST, env, { slug }),
-    second: useService(() => SECOND, env, { slug: `${slug}-packages` }),
+    second: useService(() => SECOND, env, { slug: `${slug}-packages-v2` }),
   };
   const as = (ip: string, headers: Record<string, string> = {}) => ({
     headers: { 'X-Forwarded-For': ip, ...headers },
@@ -212,7 +212,7 @@ describe('Two registries on the same engines', function () {
     // Redis logs whatever it denies.
     expect(await administrator.call('ACL', 'LOG')).to.deep.equal([]);
     const limits = ['debug', 'reading', 'secrets'].map((budget) => `${slug}:limit:${budget}:${ip}`);
-    const results = ['failure', 'success'].map((result) => `${slug}:rebuild:last-${result}`);
+    const results = ['failure', 'success'].map((result) => `${slug}:rebuild-v2:last-${result}`);
     expect(await administrator.keys('*')).to.include.members([...limits, ...results]);
     administrator.disconnect();
   });

@@ -51,7 +51,7 @@ describe('An index with an unreadable _meta', function () {
     const { snapshots } = service.server;
     const { index, meta } = snapshots.current ?? {};
     for (const unreadable of [
-      { ...meta, schema_version: 2 },
+      { ...meta, schema_version: 1 },
       { ...meta, taken_at: '+010000-01-01T00:00:00.000Z' },
       {},
     ]) {

@@ -9,7 +9,6 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { followNext, linksOf } from '../support/follow-next.js';
 import { useService, type Service } from '../support/service.js';
-import { useReplicaStarter } from '../support/replica-starter.js';
 
 /** Equal in lower case, so that several names have rank 0 and differ by weight. */
 const CASE_VARIANTS = ['lib', 'LIB', 'Lib', 'lIb', 'LIb', 'a-lib', 'A-LIB', 'LİB', 'lib\u{10FFFF}', '"lib', 'redis', 'REDIS']; // prettier-ignore
@@ -135,7 +134,6 @@ describe('Weights', function () {
   this.timeout(60_000);
   const plain = packagesNamed(['lib-a', 'lib-b', 'lib-c', 'lib', 'Lib']);
   const suite = useService(() => plain);
-  const startReplica = useReplicaStarter(suite);
   const namesOf = async (path: string) => {
     const { body } = await suite.service.get(path);
     return (body.results as PackageEntry[]).map(({ name }) => name);
@@ -195,21 +193,6 @@ describe('Weights', function () {
     expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
     await suite.publish(toCsv(weighing(7)).replaceAll(/^(package_no|\d+),/gm, ''));
     expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
-  });
-
-  it('are unknown in a snapshot of an earlier release, which is in name order by either', async () => {
-    const { elasticsearch, server } = suite.service;
-    const index = server.snapshots.current?.index ?? '';
-    const found = await elasticsearch.indices.getMapping({ index });
-    const _meta = { ...found[index]?.mappings._meta, mapping_version: 2 };
-    delete (_meta as Record<string, unknown>)['has_weights'];
-    await elasticsearch.indices.putMapping({ index, _meta });
-    const replica = await startReplica();
-    expect((await replica.get('/stats')).body).not.to.have.property('has_weights');
-    const { body } = await replica.get('/search?q=lib&sort=weight');
-    expect((body.results as PackageEntry[]).map(({ name }) => name)).to.deep.equal(
-      await namesOf('/search?q=lib'),
-    );
   });
 
   it('reject other orders, and cursors of the other order', async () => {

@@ -15,7 +15,7 @@ import { buffer } from 'node:stream/consumers';
 export type Matches = (method: string, path: string, body: string) => boolean;
 
 /** Requests of a rebuild. A rollback sends the last one, too. */
-export const isCreation: Matches = (method, path) => method === 'PUT' && /-packages-2[^/]*$/.test(path);
+export const isCreation: Matches = (method, path) => method === 'PUT' && /-packages-v2-2[^/]*$/.test(path);
 export const isBulk: Matches = (_method, path) => path.includes('_bulk');
 export const isMerge: Matches = (_method, path) => path.includes('_forcemerge');
 export const isFlip: Matches = (_method, path, body) =>

@@ -6,7 +6,6 @@ import {
 import { LockUnavailableError } from '../../rebuild/process/lock.js';
 import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
 import { NoChainError } from '../../snapshot/chains.js';
-import { EarlierMappingError } from '../../snapshot/snapshot.js';
 import { TooManyExportsError } from '../../search/export.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError, type GoneReason } from '../../snapshot/snapshot-watcher.js';
@@ -17,7 +16,6 @@ const GONE: Record<GoneReason, string> = {
   replaced: PROBLEMS.snapshot_gone.detail,
   deleted: 'snapshot was deleted during this request; start again without it',
   changes_deleted: 'changes after since were deleted; fetch the whole list again',
-  not_filterable: 'an earlier release recorded changes after since: they have no filters; fetch all changes',
   not_in_chain:
     'since did not lead to the snapshot that is read, or is older than the snapshots whose changes are kept; fetch the ' +
     'whole list again',
@@ -31,12 +29,6 @@ const PROBLEM_OF_ERROR: readonly [
   seconds?: number,
 ][] = [
   [NotInitializedError, 'initializing'],
-  [
-    EarlierMappingError,
-    'initializing',
-    'an earlier release built this snapshot, without a field that this endpoint needs; the next rebuild adds it',
-    60,
-  ],
   [
     NoChainError,
     'search_unavailable',

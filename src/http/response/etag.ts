@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { SnapshotMeta } from '../../snapshot/snapshot-meta.js';
 
 /**
  * Version of the response format. Increment it whenever an equal request to the same index gets another body or other
@@ -11,17 +10,11 @@ export const FORMAT_VERSION = 5;
 /**
  * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same format. The tag
  * is weak, because it covers all encodings.
- * @param snapshot The name of its index begins with the registry's slug, so two registries never share a tag. A name
- * rule other than `exact` is part of the tag: older releases compare all names by `exact`, so their responses differ.
+ * @param index of the snapshot. Its name begins with the registry's slug, so two registries never share a tag.
  * @param request the normalised request.
  */
-export function etagOf(
-  { index, meta: { name_rule: rule } }: { index: string; meta: Pick<SnapshotMeta, 'name_rule'> },
-  request: string,
-  format = FORMAT_VERSION,
-): string {
-  const ruled = rule === 'exact' ? request : `${rule} ${request}`;
-  return `W/"${hash('sha1', `${format} ${index} ${ruled}`, 'base64url')}"`;
+export function etagOf(index: string, request: string, format = FORMAT_VERSION): string {
+  return `W/"${hash('sha1', `${format} ${index} ${request}`, 'base64url')}"`;
 }
 
 /** The tag of a response that is the same for all snapshots. */

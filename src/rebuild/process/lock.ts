@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { describeRedisError } from '../../redis/redis.js';
 import type { Logger } from '../../util/log.js';
+import { SCHEMA_VERSION } from '../../snapshot/index-names.js';
 import { Lease } from './lease.js';
 
 /** Time to live of a lock after its last renewal, in milliseconds. A killed process keeps the lock for this time. */
@@ -130,6 +131,6 @@ export class RebuildLock {
   }
 
   get #key(): string {
-    return `${this.slug}:rebuild:lock`;
+    return `${this.slug}:rebuild-v${SCHEMA_VERSION}:lock`;
   }
 }

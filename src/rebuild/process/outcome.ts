@@ -9,8 +9,8 @@ export const failure = z.object({
   /** ISO 8601. */
   at: z.iso.datetime(),
   reason: z.string().max(MAX_REASON_LENGTH),
-  /** For metrics. Undefined in a failure that an earlier release stored. */
-  kind: z.enum(FAILURE_KINDS).optional(),
+  /** For metrics. */
+  kind: z.enum(FAILURE_KINDS),
 });
 
 export type Failure = z.infer<typeof failure>;

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import * as z from 'zod';
+import { SCHEMA_VERSION } from '../../snapshot/index-names.js';
 import { jsonText } from '../../util/json-text.js';
 import type { Logger } from '../../util/log.js';
 import { failure, type Failure } from './outcome.js';
@@ -14,16 +15,6 @@ const STATUS_TTL_MS = 10_000;
 
 /** Maximum length of a value, in bytes. Longer values are ignored. */
 const MAX_VALUE_BYTES = 4096;
-
-/** Version of the stored format. Raise it if replicas of earlier releases would misread a new format. */
-const VERSION = 1;
-
-/** Earlier releases wrote no version. */
-const envelope: z.ZodType = z.looseObject({ version: z.literal(VERSION).optional() });
-
-function shared(value: object): string {
-  return JSON.stringify({ version: VERSION, ...value });
-}
 
 const success = z.object({ at: z.iso.datetime() });
 
@@ -49,7 +40,9 @@ export class StatusStore {
   publish(report: () => ProgressReport, lost: AbortSignal): () => Promise<void> {
     const write = async () => {
       if (lost.aborted) return;
-      await this.#try(() => this.redis.set(this.#key('progress'), shared(report()), 'PX', STATUS_TTL_MS));
+      await this.#try(() =>
+        this.redis.set(this.#key('progress'), JSON.stringify(report()), 'PX', STATUS_TTL_MS),
+      );
     };
     let writing = write();
     const timer = setInterval(() => {
@@ -74,9 +67,9 @@ export class StatusStore {
         ? this.redis
             .multi()
             .del(this.#key('last-failure'))
-            .set(this.#key('last-success'), shared({ at: new Date().toISOString() }))
+            .set(this.#key('last-success'), JSON.stringify({ at: new Date().toISOString() }))
             .exec()
-        : this.redis.set(this.#key('last-failure'), shared(failed)),
+        : this.redis.set(this.#key('last-failure'), JSON.stringify(failed)),
     );
   }
 
@@ -93,13 +86,13 @@ export class StatusStore {
   claimRefresh(intervalSeconds: number): Promise<boolean | undefined> {
     const key = this.#key(`refresh-${intervalSeconds}`);
     return this.#try(
-      async () => (await this.redis.set(key, shared({}), 'EX', intervalSeconds, 'NX')) !== null,
+      async () => (await this.redis.set(key, JSON.stringify({}), 'EX', intervalSeconds, 'NX')) !== null,
     );
   }
 
   /** Stores the latest digests and validators of an unchanged dataset and its unchanged weights. */
   async see(seen: SeenDataset): Promise<void> {
-    await this.#try(() => this.redis.set(this.#key('seen-dataset'), shared(seen)));
+    await this.#try(() => this.redis.set(this.#key('seen-dataset'), JSON.stringify(seen)));
   }
 
   seen(): Promise<SeenDataset | undefined> {
@@ -110,18 +103,16 @@ export class StatusStore {
     return this.#read('last-failure', failure);
   }
 
-  /** @returns undefined also for a value that this version cannot read, such as a report with an unknown phase. */
+  /** @returns undefined also for a value that is not of this schema. */
   async #read<T>(name: Name, schema: z.ZodType<T>): Promise<T | undefined> {
     const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
     if (!text) return undefined;
-    const parsed = jsonText.pipe(envelope).pipe(schema).safeParse(text);
-    if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'a value of another version is ignored');
-    return parsed.data;
+    return jsonText.pipe(schema).safeParse(text).data;
   }
 
   #key(name: Name): string {
-    return `${this.slug}:rebuild:${name}`;
+    return `${this.slug}:rebuild-v${SCHEMA_VERSION}:${name}`;
   }
 
   async #try<T>(call: () => Promise<T>): Promise<T | undefined> {

@@ -70,7 +70,7 @@ export async function recordChanges(
         await recordChain(client, created, NEW_CHAIN, step);
         return undefined;
       }
-      if (!isReadable(served)) throw new NewChainError('another version wrote the previous snapshot');
+      if (!isReadable(served)) throw new NewChainError('the _meta of the previous snapshot is not readable');
       if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
       const { name_rule: nameRule } = created.meta;
       if (served.meta.name_rule !== nameRule)
@@ -80,9 +80,7 @@ export async function recordChanges(
       await sealIndex(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      // Number of snapshots, counted from the new one backwards, whose changes have the fields for filters.
-      const filterable = Math.min((served.meta.lineage?.filterable ?? 0) + 1, ancestors.length);
-      await recordChain(client, created, { ancestors, filterable, ...counts }, step);
+      await recordChain(client, created, { ancestors, ...counts }, step);
       return changes;
     });
   } catch (error) {

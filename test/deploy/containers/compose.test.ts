@@ -193,7 +193,7 @@ describe('docker-compose.yml', function () {
 
   it('runs a command in the container of the API', async () => {
     const output = await compose.run('exec', '-T', 'api', 'node', 'dist/cli/rollback.js').catch(String);
-    expect(output).to.match(/there is no snapshot before registry-packages-/);
+    expect(output).to.match(/there is no snapshot before registry-packages-v2-/);
   });
 
   it('serves every request during a rolling restart of two replicas', async () => {
@@ -285,7 +285,7 @@ describe('docker-compose.yml', function () {
 
     /** Asserts that the index and its copy are on two nodes. */
     async function expectCopy() {
-      const found = await elasticsearch('_cat/shards/registry-packages?format=json&h=prirep,state,node');
+      const found = await elasticsearch('_cat/shards/registry-packages-v2?format=json&h=prirep,state,node');
       const shards = found as { prirep: string; state: string; node: string }[];
       expect(shards.map(({ prirep, state }) => `${prirep} ${state}`)).to.have.members([
         'p STARTED',

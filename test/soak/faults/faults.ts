@@ -37,7 +37,6 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
   ...reason('needs another stack: security, or a request that is held between two steps', [
     'it rejects valid keys while it starts',
     'it rejects the key',
-    'keys of an earlier release',
     'only the reading key is set',
     'too busy for a part of the load (429)',
     'a merge takes longer than any request may',

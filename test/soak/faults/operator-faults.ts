@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { changesIndexOf, snapshotIdOf } from '../../../src/snapshot/index-names.js';
+import { aliasOf, changesIndexOf, snapshotIdOf } from '../../../src/snapshot/index-names.js';
 import { waitFor } from '../../support/wait-for.js';
 import { fault, type Fault } from './fault.js';
 import { rollingRestart } from './process-faults.js';
@@ -70,7 +70,7 @@ export const operatorFaults: Fault[] = [
   },
   fault('a registry named alike', ['another registry, named alike, does anything ¹'], async (stack) => {
     const { indices } = stack.engines.elasticsearch;
-    const sibling = `${stack.slug}-packages`;
+    const sibling = `${stack.slug}-packages-v2`;
     const file = join(stack.folder, 'sibling.csv');
     await writeFile(file, stack.origin.variant.csv);
     const rebuild = ['dist/cli/rebuild.js', '--dataset', file];
@@ -78,7 +78,7 @@ export const operatorFaults: Fault[] = [
       const code = await stack.command(script, args, sibling);
       if (code !== 0) throw new Error(`${script} of another registry: exit code ${code}`);
     }
-    const found = await indices.get({ index: `${sibling}-packages-*` });
+    const found = await indices.get({ index: `${aliasOf(sibling)}-*` });
     await indices.delete({ index: Object.keys(found) });
   }),
 ];

@@ -15,7 +15,7 @@ import {
 
 describe('aliasOf', () => {
   it('starts with the slug', () => {
-    expect(aliasOf('debian')).to.equal('debian-packages');
+    expect(aliasOf('debian')).to.equal('debian-packages-v2');
   });
 });
 
@@ -54,8 +54,16 @@ describe('isSnapshotOf', () => {
 });
 
 describe('The names of registries with similar slugs', () => {
-  const BUILD = 'npm-packages-20250102t030405z-01234567';
-  const slugs = ['npm', 'npm-', 'npm-packages', 'npm-packages-previous', 'npm-packages-changes', BUILD];
+  const BUILD = 'npm-packages-v2-20250102t030405z-01234567';
+  const slugs = [
+    'npm',
+    'npm-',
+    'npm-packages',
+    'npm-packages-v2',
+    'npm-packages-v2-previous',
+    'npm-packages-v2-changes',
+    BUILD,
+  ];
   const aliases = slugs.map(aliasOf);
   const snapshots = new Map(aliases.map((alias) => [alias, newIndexName(alias, new Date())]));
 
