@@ -88,11 +88,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 }
 
 /** Creates the registry, the app, and the servers of the API and of the metrics. The servers do not listen yet. */
-function createServers(
-  config: Config,
-  connections: Connections,
-  { log, env, onRebuild }: ServerOptions,
-) {
+function createServers(config: Config, connections: Connections, { log, env, onRebuild }: ServerOptions) {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
   const { reader, client, redis } = connections;

@@ -1,123 +1,251 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { seededRandom } from '../fixtures/random.js';
-import { Readers } from '../soak/readers.js';
+import { Redis } from 'ioredis';
+import { freePort } from '../../dev/free-port.js';
+import { run } from '../../dev/run.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
+import { pick, seededRandom } from '../fixtures/random.js';
+import { Oracle } from '../fixtures/search-oracle.js';
+import { Replica } from '../soak/replica.js';
+import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { toCsv } from '../support/datasets.js';
-import { request } from '../support/service.js';
+import { linksOf } from '../support/follow-next.js';
+import { removeRegistries } from '../support/registries.js';
+import { environmentOf, newSlug, request, type TestResponse } from '../support/service.js';
+import { runCommand } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
-import { BYPASS_SECRET, Deployment, type Version } from './deployment.js';
-import { UpgradeReads } from './reads.js';
+import { releasedVersion } from './released-version.js';
 
-/** Reads in all, and a second after a ramp. */
-const READS = 50_000;
-const RATE = 150;
+/** Version 0.3.0. */
+const OLD_COMMIT = 'c7c98047c769c6f4e3474a0bfabaaeda75a600c7';
+const GUIDE = new URL('../../docs/upgrades.md', import.meta.url);
 
-/** One step of the upgrade. */
-type Step = [name: string, take: (deployment: Deployment) => Promise<void>];
+/** Loops of reads for each replica, and the least number of reads in all. */
+const LOOPS = 4;
+const READS = 10_000;
 
-const STEPS: Step[] = [
-  ['0.2.0 alone', () => Promise.resolve()],
-  ['one replica upgraded: both count the points of a client together', oneReplicaUpgraded],
-  ['both versions: a rebuild by 0.2.0, whose snapshot has no weights', rebuildWithoutWeights],
-  ['both versions: a rebuild by this one, whose `_meta` has all members of 0.2.0', rebuildWithWeights],
-  ['both versions: a rollback by 0.2.0', (deployment) => deployment.rollBack('old')],
-  ['both versions: a rollback by this one', (deployment) => deployment.rollBack('new')],
-  ['both versions: a rebuild by 0.2.0 on a snapshot of this one', (deployment) => deployment.rebuild('old')],
-  ['both versions: refreshes at an interval build once', (deployment) => deployment.refresh()],
-  ['both replicas upgraded', (deployment) => deployment.roll(1, 'new')],
-  ['this version alone: a rebuild', (deployment) => deployment.rebuild('new')],
-  ['one replica back to 0.2.0', (deployment) => deployment.roll(0, 'old')],
-  ['both versions: another rebuild by this one', (deployment) => deployment.rebuild('new')],
-  ['both replicas back to 0.2.0', (deployment) => deployment.roll(1, 'old')],
-  ['0.2.0 alone: a rollback to a snapshot of this version', (deployment) => deployment.rollBack('old')],
-  ['0.2.0 alone: a rebuild on it', (deployment) => deployment.rebuild('old')],
-];
+const REBUILD_SECRET = 'rebuild-of-a-test';
+const QUERIES = ['lib', 'py', 'redis', 'perl-', 'in', 'a-c'];
+const ALL = bundledPackages().slice(0, 4000);
+/** Rebuilds alternate between these two datasets. */
+const VARIANTS = [ALL, ALL.filter(({ no }) => no % 50 !== 0)];
 
-async function oneReplicaUpgraded(deployment: Deployment): Promise<void> {
-  await deployment.roll(0, 'new');
-  const left = async (version: Version) => {
-    const headers = { 'X-Forwarded-For': '192.0.2.7' };
-    const response = await request(`${deployment.url(version)}/stats`, { headers });
-    return Number(/\br=(\d+)/.exec(response.headers.get('RateLimit') ?? '')?.[1]);
-  };
-  const first = await left('old');
-  expect([await left('new'), await left('old')]).to.deep.equal([first - 1, first - 2]);
+/** The bodies that a search may have: of one variant or of the other. */
+const searches = new Map(
+  QUERIES.map((q) => [q, VARIANTS.map((packages) => new Oracle(packages).search(q).slice(0, 100))]),
+);
+
+/** Reads in loops, and collects every response that is not of one variant. */
+class Readers {
+  sent = 0;
+  walks = 0;
+  readonly failures: string[] = [];
+  readonly #loops = new Map<string, Promise<unknown>>();
+  #isStopped = false;
+
+  /** Starts reading from a replica. */
+  start({ url }: Replica): void {
+    const random = seededRandom(this.#loops.size + 1);
+    const loop = async () => {
+      while (!this.#isStopped && this.#loops.has(url)) {
+        await this.#search(url, pick(random, QUERIES));
+        if (random() < 0.02) await this.#walk(url);
+      }
+    };
+    const loops = Promise.resolve().then(() => Promise.all(Array.from({ length: LOOPS }, loop)));
+    this.#loops.set(url, loops);
+  }
+
+  /** Ends the loops of a replica, so that it can be stopped. */
+  async leave({ url }: Replica): Promise<void> {
+    const loops = this.#loops.get(url);
+    this.#loops.delete(url);
+    await loops;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all(this.#loops.values());
+  }
+
+  async #search(url: string, q: string): Promise<void> {
+    const answer = await this.#get(`${url}/search?q=${q}&limit=100`);
+    const expected = searches.get(q) ?? [];
+    if (answer !== undefined && !expected.some((one) => isDeepStrictEqual(answer.body.results, one)))
+      this.failures.push(`search ${q}: ${answer.text.slice(0, 200)}`);
+  }
+
+  /** Follows `next` to the last page. A snapshot that two flips replaced ends the walk with 410. */
+  async #walk(url: string): Promise<void> {
+    const found: PackageEntry[] = [];
+    let path: string | undefined = '?limit=500';
+    while (path !== undefined) {
+      const answer = await this.#get(`${url}/browse${path}`, 410);
+      if (answer?.status !== 200) return;
+      found.push(...(answer.body.results as PackageEntry[]));
+      path = linksOf(answer)['next'];
+    }
+    this.walks++;
+    if (!VARIANTS.some((one) => isDeepStrictEqual(found, one)))
+      this.failures.push(`a walk found ${found.length} packages`);
+  }
+
+  async #get(url: string, accepted = 200): Promise<TestResponse | undefined> {
+    this.sent++;
+    try {
+      const answer = await request(url);
+      if ([200, accepted].includes(answer.status)) return answer;
+      this.failures.push(`${url}: ${answer.status} ${answer.text.slice(0, 200)}`);
+    } catch (error) {
+      this.failures.push(`${url}: ${String(error)}`);
+    }
+    return undefined;
+  }
 }
 
-async function rebuildWithoutWeights(deployment: Deployment): Promise<void> {
-  await deployment.rebuild('old');
-  const url = deployment.url('new');
-  expect((await request(`${url}/stats`)).body).not.to.have.property('has_weights');
-  const search = `${url}/search?q=in&limit=60`;
-  expect((await request(`${search}&sort=weight`)).body).to.deep.equal((await request(search)).body);
-  const { text } = await request(`${url}/export`);
-  expect(text).to.equal(toCsv(deployment.packages()));
-}
-
-async function rebuildWithWeights(deployment: Deployment): Promise<void> {
-  const old = membersOf(await deployment.meta());
-  await deployment.rebuild('new');
-  expect(membersOf(await deployment.meta())).to.include.members(old);
-  const url = deployment.url('new');
-  expect((await request(`${url}/stats`)).body).to.have.property('has_weights', true);
-  expect((await request(`${url}/export`)).text).to.equal(toCsv(deployment.packages()));
-}
-
-/** The paths of all members of a value, each with the type of its value. */
-function membersOf(value: unknown, path = ''): string[] {
-  if (Array.isArray(value)) return value.slice(0, 1).flatMap((item) => membersOf(item, `${path}[]`));
-  if (typeof value !== 'object' || value === null) return [`${path}: ${typeof value}`];
-  return Object.entries(value).flatMap(([name, member]) => membersOf(member, `${path}.${name}`));
-}
-
-describe('A rolling upgrade from 0.2.0, and the way back', function () {
-  this.timeout(300_000);
+describe('An upgrade from 0.3.0', function () {
+  this.timeout(120_000);
   // Each step continues where the one before ended.
   this.bail(true);
-  let deployment: Deployment;
-  let reads: UpgradeReads;
-  let readers: Readers;
-  let step = '';
+  const slug = newSlug();
+  const readers = new Readers();
+  let client: Client;
+  let redis: Redis;
+  let folder: string;
+  let dataset: DatasetFile;
+  let root: string;
+  let old: Replica;
+  let current: Replica;
+  let env: Record<string, string>;
+  let variant = 0;
+
+  const indices = async () => Object.keys(await client.indices.get({ index: `${slug}-*` })).toSorted();
+  const isOld = (index: string) => !index.startsWith(`${slug}-packages-v2-`);
+  const snapshotOf = async ({ url }: Replica) =>
+    (await request(`${url}/stats`)).headers.get('X-Snapshot') ?? '';
+  const next = () => dataset.write(toCsv(VARIANTS[++variant % 2] ?? []));
+
+  async function command(name: string): Promise<void> {
+    const { code, stderr } = await runCommand(`cli/${name}`, { ...env, DATASET_URL: dataset.url });
+    expect(code, stderr).to.equal(0);
+  }
+
+  /** Takes a step with one release, and expects that the other one keeps its indices and its snapshot. */
+  async function beside(other: Replica, step: () => Promise<unknown>): Promise<void> {
+    const ofOther = async () => (await indices()).filter((index) => isOld(index) === (other === old));
+    const before = { indices: await ofOther(), snapshot: await snapshotOf(other) };
+    await step();
+    expect({ indices: await ofOther(), snapshot: await snapshotOf(other) }).to.deep.equal(before);
+  }
+
+  async function rebuildOld(): Promise<void> {
+    const before = await snapshotOf(old);
+    await next();
+    expect((await request(`${old.url}/rebuild?secret=${REBUILD_SECRET}`)).status).to.equal(202);
+    await waitFor(async () => (await snapshotOf(old)) !== before, 'the rebuild of 0.3.0', 60_000);
+    const hasEnded = async () => (await redis.exists(`${slug}:rebuild:lock`)) === 0;
+    await waitFor(hasEnded, 'its end', 60_000);
+  }
+
+  async function rebuildCurrent(): Promise<void> {
+    const before = await snapshotOf(current);
+    await next();
+    await command('rebuild');
+    await waitFor(async () => (await snapshotOf(current)) !== before, 'the flip to be noticed');
+  }
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    deployment = await Deployment.start();
-    const { slug, proxy, snapshots } = deployment;
-    reads = new UpgradeReads(seededRandom(1), snapshots, { slug, bypassSecret: BYPASS_SECRET });
-    readers = new Readers(
-      proxy.url,
-      snapshots,
-      () => reads.next(),
-      () => step,
-    );
-    readers.start(RATE);
+    root = await releasedVersion(OLD_COMMIT);
+    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-upgrade-'));
+    dataset = await datasetFile(toCsv(ALL));
+    env = { ...environmentOf(slug), RATE_LIMIT_POINTS: '0', REBUILD_SECRET };
+    client = new Client({ node: env['ELASTICSEARCH_URL'] as string });
+    redis = new Redis(env['REDIS_URL'] as string);
+    const variables = { ...env, DATASET_URL: dataset.url };
+    old = new Replica('old', await freePort(), join(folder, 'old'), variables, root);
+    current = new Replica('current', await freePort(), join(folder, 'current'), variables);
+    await old.start();
+    readers.start(old);
   });
+
   after(async () => {
     await readers.stop();
-    await deployment.stop();
+    await Promise.all([old.stop(), current.stop()]);
+    await removeRegistries([slug]);
+    const rest = await indices();
+    if (rest.length > 0) await client.indices.delete({ index: rest });
+    await client.close();
+    redis.disconnect();
+    await dataset.remove();
+    await rm(folder, { recursive: true });
   });
 
-  for (const [name, take] of STEPS) {
-    it(name, async () => {
-      step = name;
-      const before = readers.sent;
-      await take(deployment);
-      await deployment.checkChanges();
-      // Every state gets its share of reads.
-      await waitFor(() => readers.sent - before >= READS / STEPS.length, 'the reads', 300_000);
-      expect(readers.incidents).to.deep.equal([]);
-    });
+  it('builds a snapshot beside the served one, which 0.3.0 does not notice', () =>
+    beside(old, () => command('rebuild')));
+
+  it('serves both releases side by side', async () => {
+    await current.start();
+    readers.start(current);
+    const first = await request(`${old.url}/search?q=lib&limit=5`);
+    expect((await request(`${current.url}/search?q=lib&limit=5`)).body).to.deep.equal(first.body);
+    expect((await request(`${current.url}/search${linksOf(first)['next']}`)).status).to.equal(410);
+    const since = await snapshotOf(old);
+    expect((await request(`${current.url}/changes?since=${since}`)).status).to.equal(410);
+  });
+
+  for (let turn = 1; turn <= 3; turn++) {
+    it(`keeps what this release built during rebuild ${turn} of 0.3.0`, () => beside(current, rebuildOld));
+    it(`keeps what 0.3.0 built during rebuild ${turn} of this release`, () => beside(old, rebuildCurrent));
   }
 
-  it(`${READS} reads by clients: none failed, and none was wrong`, async () => {
+  it('keeps what this release built during a rollback of 0.3.0', () =>
+    beside(current, () => {
+      const { PATH, HOME } = process.env;
+      return run('npm', ['run', '--silent', 'rollback'], { cwd: root, env: { PATH, HOME, ...env } });
+    }));
+
+  it('keeps what 0.3.0 built during a rollback of this release', () =>
+    beside(old, () => command('rollback')));
+
+  it('goes back by starting 0.3.0 again', async () => {
+    await readers.leave(old);
+    await old.stop();
+    await readers.leave(current);
+    await current.stop();
+    await old.start();
+    readers.start(old);
+    await waitFor(() => readers.sent > READS / 2, 'the reads', 60_000);
+    await current.start();
+    readers.start(current);
+  });
+
+  it('deletes what 0.3.0 left by the command of the guide', async () => {
+    await readers.leave(old);
+    await old.stop();
+    const [, script = ''] =
+      /```sh\n( *old=.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? expect.fail('no command');
+    expect((await indices()).filter(isOld)).not.to.deep.equal([]);
+    const kept = (await indices()).filter((index) => !isOld(index));
+    const { PATH } = process.env;
+    await run('bash', ['-c', script.replaceAll('registry-packages', `${slug}-packages`)], {
+      env: { PATH, ELASTICSEARCH_URL: env['ELASTICSEARCH_URL'] },
+    });
+    expect(await indices()).to.deep.equal(kept);
+  });
+
+  it(`answers at least ${READS} reads, none of them wrong`, async () => {
+    await waitFor(() => readers.sent >= READS, 'the reads', 120_000);
     await readers.stop();
-    const { sent, failed, wrong, incidents } = readers;
     console.log(
-      `${sent} reads, ${failed} failed, ${wrong} wrong; ${reads.completedWalks} walks by next to the end, ` +
-        `${reads.goneWalks} ended by the documented 410`,
+      `${readers.sent} reads, ${readers.walks} walks to the last page, ${readers.failures.length} failed`,
     );
-    expect(incidents).to.deep.equal([]);
-    expect(sent).to.be.at.least(READS);
-    expect(reads.completedWalks).to.be.at.least(100);
+    expect(readers.failures).to.deep.equal([]);
+    expect(readers.walks).to.be.at.least(10);
   });
 });
