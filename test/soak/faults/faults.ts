@@ -28,7 +28,7 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     'the cluster refuses searches by a setting',
     'the served index is deleted by hand',
     'it is closed by hand',
-    'its `_meta` is of another version',
+    'its `_meta` is not of this schema',
   ]),
   ...reason('the service must not serve yet', [
     'invalid at a cold start',
@@ -37,10 +37,11 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
   ...reason('needs another stack: security, or a request that is held between two steps', [
     'it rejects valid keys while it starts',
     'it rejects the key',
+    'one of three nodes hangs ²',
     'only the reading key is set',
     'too busy for a part of the load (429)',
     'a merge takes longer than any request may',
-    'comparing two snapshots stalls or takes too long ²',
+    'comparing two snapshots stalls or takes too long ³',
     'a rollback is suspended before it takes effect',
     'the rebuild process cannot be started',
     'larger than allowed, or than the free disk',

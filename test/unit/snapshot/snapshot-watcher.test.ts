@@ -9,16 +9,13 @@ import {
   SnapshotGoneError,
   SnapshotWatcher,
 } from '../../../src/snapshot/snapshot-watcher.js';
+import { metaWith } from '../../support/snapshot-meta.js';
 
 const ALIAS = 'r-packages';
 const IDS = ['20260101t000000z-00000001', '20260102t000000z-00000002', '20260103t000000z-00000003'] as const;
 const UNKNOWN = '20200101t000000z-0123abcd';
 const META = {
-  schema_version: 1,
-  total: 1,
-  source: 'registry.example',
-  taken_at: '2026-01-01T00:00:00.000Z',
-  dataset_digest: '',
+  ...metaWith(1),
   lineage: { ancestors: [], added: 0, removed: 0, updated: 0 },
 };
 
