@@ -1,7 +1,12 @@
 import Koa, { type Middleware } from 'koa';
 import { accessLog, type OnResponse } from './http/middleware/access-log.js';
 import { clientIpReader } from './http/middleware/client-address.js';
-import { RequestState, type Context, type RequestServices } from './http/request/request-context.js';
+import {
+  RequestState,
+  type Context,
+  type Handler,
+  type RequestServices,
+} from './http/request/request-context.js';
 import type { Logger } from './util/log.js';
 import { createEndpoints, exactPaths, otherPaths, unhandled, type RouteDeps } from './routes/index.js';
 import { toProblem } from './http/middleware/error-to-problem.js';
@@ -22,8 +27,8 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
   const { config, tokens } = deps;
   const endpoints = createEndpoints(deps);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(onResponse, log));
-  app.use(respond({ readAddress: clientIpReader(config.trustedProxies), tokens }, log));
-  app.use(exactPaths(endpoints));
+  const services = { readAddress: clientIpReader(config.trustedProxies), tokens };
+  app.use(respond(exactPaths(endpoints), services, log));
   app.use(otherPaths(endpoints, config.changesRetention > 0).routes());
   app.use(unhandled);
   app.on('error', (error: unknown, { headerSent, writable }: Context) => {
@@ -34,18 +39,24 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
 }
 
 /**
- * Sends the response that a handler has left in the state of the request, by default 404. An error becomes
- * `application/problem+json` (RFC 9457). An error that maps to no problem is a defect: it is logged in full, and the
- * response is a 500 `internal` without details.
+ * Sends the response of the request's handler. Without a handler, sends the response that the next middleware leaves in
+ * the state of the request, by default 404. An error becomes `application/problem+json` (RFC 9457). An error that maps
+ * to no problem is a defect: it is logged in full, and the response is a 500 `internal` without details.
  */
-export function respond(services: RequestServices, log: Logger): Middleware<RequestState> {
+export function respond(
+  handlerOf: (ctx: Context) => Handler | undefined,
+  services: RequestServices,
+  log: Logger,
+): Middleware<RequestState> {
   return async (ctx, next) => {
     const state = new RequestState(ctx.req, services, NOT_FOUND);
     ctx.state = state;
     // A target of another form, such as `*` or a URL, is for a proxy, and no path here.
     if (!ctx.url.startsWith('/')) ctx.url = `/${ctx.url}`;
     try {
-      await next();
+      const handler = handlerOf(ctx);
+      if (handler === undefined) await next();
+      else state.response = await handler(ctx);
     } catch (error) {
       const problem = toProblem(error);
       if (problem.status >= 500) logProblem(log, problem, ctx);

@@ -27,10 +27,10 @@ describe('The app', () => {
 
   it('responds to an unexpected error with a problem that shows nothing of it, logs it, and keeps running', async () => {
     const app = new Koa<RequestState>();
-    app.use(respond({ readAddress: clientIpReader([]), tokens }, log));
-    app.use(() => {
+    const fail = () => {
       throw new Error('secret');
-    });
+    };
+    app.use(respond(() => fail, { readAddress: clientIpReader([]), tokens }, log));
     await serving(app, async (url) => {
       for (let i = 0; i < 2; i++) {
         const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });

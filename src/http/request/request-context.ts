@@ -17,7 +17,7 @@ export const REQUEST_ID = 'X-Request-Id';
 const WELL_FORMED_ID = /^[\w.:-]{1,64}$/;
 
 /** The id sent with a request if the id is well-formed, otherwise a new id. */
-export function requestIdOf(request: IncomingMessage): string {
+function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && WELL_FORMED_ID.test(given) ? given : randomUUID();
 }
