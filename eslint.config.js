@@ -81,14 +81,20 @@ export default tseslint.config(
     },
   },
   ...LAYERS.map(ruleOf),
-  // Clients of the HTTP API: they share only helpers with the service.
+  // Clients of the HTTP API: they share only helpers and types with the service.
   ...['mcp', 'web'].map((client) => ({
     files: [`src/${client}/**/*.ts`],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
         {
-          patterns: [{ regex: '^\\.\\./(?!util/|\\.\\./package\\.json$)', message: 'Only util is shared.' }],
+          patterns: [
+            {
+              regex: '^\\.\\./(?!util/|\\.\\./package\\.json$)',
+              message: 'Only util and types are shared.',
+              allowTypeImports: true,
+            },
+          ],
         },
       ],
     },
