@@ -1,16 +1,8 @@
 type Child = Node | string;
 
-/**
- * The element with this id.
- * @param type such as `HTMLInputElement`.
- * @throws {Error} if the page has no such element of this type.
- */
-export function byId<T extends HTMLElement>(id: string, type: new () => T): T;
-export function byId(id: string): HTMLElement;
-export function byId(id: string, type: new () => HTMLElement = HTMLElement): HTMLElement {
-  const found = document.getElementById(id);
-  if (found instanceof type) return found;
-  throw new Error(`the page has no ${type.name} #${id}`);
+/** The element of the page with this id. */
+export function byId(id: string): HTMLElement {
+  return document.getElementById(id) as HTMLElement;
 }
 
 /** Creates an element. Texts are never parsed as HTML. */
@@ -25,7 +17,8 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Lets screen readers announce a change that is visible elsewhere on the page. */
-export function speak(...text: Child[]): void {
-  byId('announcement').replaceChildren(...text);
+/** Waits `ms` milliseconds. @throws the signal's reason, if the signal has been aborted by then. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  signal.throwIfAborted();
 }

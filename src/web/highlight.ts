@@ -7,10 +7,15 @@ export interface Part {
 }
 
 /**
- * Splits a name at matches of the query. As in a search, case is ignored, and separators are unified by the name rule
- * of the service. The parts keep the original letters.
+ * Splits a name at matches of the query. As in a search, case is ignored. If the name does not contain the query,
+ * separators are unified: the service has found the name by its name rule. The parts keep the original letters.
  */
-export function highlight(name: string, query: string, rule: NameRule): Part[] {
+export function highlight(name: string, query: string): Part[] {
+  const parts = split(name, query, 'exact');
+  return parts.some(({ found }) => found) ? parts : split(name, query, 'pypi');
+}
+
+function split(name: string, query: string, rule: NameRule): Part[] {
   const letters = comparedCharacters(rule, name);
   const lower = letters.map((letter) => lowerCase(unifySeparators(rule, letter)));
   const sought = Array.from(lowerCase(unifySeparators(rule, query)));

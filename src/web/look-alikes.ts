@@ -1,43 +1,55 @@
-import { fetchJson, isLimitNear, isPackage, listOf, type Package } from './api.js';
+import type { PackageEntry } from '../snapshot/package-fields.js';
+import { isLimitNear } from './api.js';
+import { byId, element, pause } from './dom.js';
+import { pluralize } from './format.js';
+import { linkToSearch, listOf } from './package-list.js';
+import { announce } from './results.js';
+import { fetchSimilar, MAX_SHOWN, mostUsed } from './similar-names.js';
+import type { Sort } from './url-state.js';
 
-/** Maximum number of names that are shown. */
-const MAX_SHOWN = 5;
+/**
+ * Delay before suggestions for a query without matches are requested, in milliseconds. They cost more than a search.
+ */
+const SUGGEST_MS = 300;
+
+/**
+ * Delay before look-alikes of an exact match are requested, in milliseconds. Users who continue typing want a different
+ * name.
+ */
+const LOOK_ALIKES_MS = 500;
 
 /** Number of requested look-alikes. The service sorts by distance first, so the most used names may come late. */
 const MAX_REQUESTED = 50;
 
-/** A look-alike with at least this many times the weight is probably the package that was meant. */
-const MUCH_MORE = 100;
-
-/** A name that is easily mistaken for a package's name. */
-export type LookAlike = Package & { isMuchMoreUsed: boolean };
-
-/** Names to suggest for a query without matches, nearest first. None if the request fails. */
-export async function fetchSuggestions(query: string, signal: AbortSignal): Promise<Package[]> {
-  return fetchSimilar(query, MAX_SHOWN, signal);
+/** Shows names to search for instead of a query without matches, nearest first. */
+export async function showSuggestions(query: string, sort: Sort, signal: AbortSignal): Promise<void> {
+  await pause(SUGGEST_MS, signal);
+  const names = await fetchSimilar(query, MAX_SHOWN, signal);
+  if (names.length === 0) return;
+  const list = listOf(
+    names.map((one) => linkToSearch(one, sort)),
+    'packages',
+  );
+  byId('packages').prepend(element('section', {}, element('h2', {}, 'Did you mean'), list));
+  announce(`${pluralize(names.length, 'similar name')}.`);
 }
 
-/**
- * Names that are easily mistaken for a package's name, most used first. None if the request fails, or if the rate limit
- * is near: the remaining points are reserved for searches.
- */
-export async function fetchLookAlikes(original: Package, signal: AbortSignal): Promise<LookAlike[]> {
-  if (isLimitNear()) return [];
-  return mostUsed(original, await fetchSimilar(original.name, MAX_REQUESTED, signal));
-}
-
-/** The look-alikes of a package that are used most. @param similar nearest first. */
-export function mostUsed(original: Package, similar: readonly Package[]): LookAlike[] {
-  const enough = MUCH_MORE * Math.max(original.weight ?? 0, 1);
-  return similar
-    .toSorted((a, b) => (b.weight ?? 0) - (a.weight ?? 0))
-    .slice(0, MAX_SHOWN)
-    .map((one) => ({ ...one, isMuchMoreUsed: (one.weight ?? 0) >= enough }));
-}
-
-async function fetchSimilar(name: string, limit: number, signal: AbortSignal): Promise<Package[]> {
-  const params = new URLSearchParams({ name, sort: 'weight', limit: String(limit) });
-  const isExpected = listOf(isPackage, { name: params.get('name') });
-  const result = await fetchJson(`similar?${params.toString()}`, isExpected, signal);
-  return 'body' in result ? result.body.results : [];
+/** Shows names that are easily mistaken for an exact match, after the first list. */
+export async function showLookAlikes(exact: PackageEntry, sort: Sort, signal: AbortSignal): Promise<void> {
+  await pause(LOOK_ALIKES_MS, signal);
+  // The remaining points are reserved for searches.
+  if (isLimitNear) return;
+  const lookAlikes = mostUsed(exact, await fetchSimilar(exact.name, MAX_REQUESTED, signal));
+  if (lookAlikes.length === 0) return;
+  const links = lookAlikes.map((one) => {
+    const link = linkToSearch(one, sort);
+    if (one.isMuchMoreUsed) link.append(' ', element('span', { class: 'much-more' }, 'much more used'));
+    return link;
+  });
+  const title = element('h3', {}, 'Easily mistaken for');
+  const section = element('section', { class: 'look-alikes' }, title, listOf(links, ''));
+  byId('packages').firstElementChild?.after(section);
+  const muchMore = lookAlikes.filter((one) => one.isMuchMoreUsed).length;
+  const mark = muchMore > 0 ? `, ${muchMore} of them much more used` : '';
+  announce(`Easily mistaken for ${pluralize(lookAlikes.length, 'name')}${mark}.`);
 }

@@ -1,13 +1,14 @@
-import { commitHistoryEntry, pushAddress, recordTyping } from './address.js';
-import { isLimitNear } from './api.js';
-import { Composition } from './composition.js';
-import { byId } from './dom.js';
+import { completeEntry, pushView, recordTyping } from './address-bar.js';
+import { showPage } from './all-packages.js';
+import { ApiError, isLimitNear } from './api.js';
+import { byId, pause } from './dom.js';
+import { hideError, showError } from './error-banner.js';
 import { listenToKeys } from './keyboard.js';
-import { titleOf } from './render.js';
-import { Results, ignoreAbort } from './results.js';
-import { INITIAL_LIMIT, parseUrl, trimmed, type Sort, type ViewState } from './url-state.js';
-import { Views } from './views.js';
-import { codePoints } from '../util/unicode.js';
+import { showMatches } from './matches.js';
+import { display, focusPackage, isBusy, markBusy } from './results.js';
+import { refreshSnapshot } from './snapshot-bar.js';
+import { INITIAL_LIMIT, parseUrl, titleOf, type Sort, type View } from './url-state.js';
+import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 
 /**
  * Debounce of typing, in milliseconds. The long debounce applies if the rate limit is near, or if the query has one
@@ -16,74 +17,69 @@ import { codePoints } from '../util/unicode.js';
 const DEBOUNCE_MS = 40;
 const LONG_DEBOUNCE_MS = 500;
 
-const form = byId('form', HTMLFormElement);
-const input = byId('query', HTMLInputElement);
+const form = byId('form') as HTMLFormElement;
+const input = byId('query') as HTMLInputElement;
 /** The chosen order of matches. It is kept while the search box is empty. */
 const sort = form.elements.namedItem('sort') as RadioNodeList;
-const composition = new Composition(input);
-const results = new Results(() => show(0));
-const views = new Views(results, composition, () => {
-  if ('query' in shown) show(0);
-});
 
-let shown: ViewState;
+let shown: View;
 /** Aborted when another view is shown, so that late responses are dropped. */
 let current = new AbortController();
 
+/** Requests and shows the current view. @param pauseMs debounce time. */
+async function show(pauseMs = 0): Promise<void> {
+  current.abort();
+  current = new AbortController();
+  const { signal } = current;
+  markBusy();
+  hideError();
+  try {
+    await pause(pauseMs, signal);
+    void refreshSnapshot();
+    await ('query' in shown ? showMatches(shown, signal) : showPage(shown.page, signal));
+  } catch (error) {
+    if (signal.aborted) return;
+    if (!(error instanceof ApiError)) throw error;
+    display([], []);
+    showError(error, () => void show());
+  }
+}
+
 /** Shows the view that the URL describes. */
 function showFromUrl(): void {
-  commitHistoryEntry();
+  completeEntry();
   shown = parseUrl(location.search);
   input.value = queryOf(shown);
   if ('query' in shown) sort.value = shown.sort;
   document.title = titleOf(shown);
-  show(0);
+  void show();
 }
 
-function queryOf(view: ViewState): string {
+function queryOf(view: View): string {
   return 'query' in view ? view.query : '';
 }
 
 /** Navigates to another view. */
-function navigate(to: ViewState): void {
-  commitHistoryEntry();
-  pushAddress(to);
+function navigate(to: View): void {
+  pushView(to);
   showFromUrl();
 }
 
-/** Shows the results of the query while it is typed. */
-function onInput(): void {
-  const query = trimmed(input.value);
+input.addEventListener('input', (event) => {
+  const query = trimWhiteSpace(input.value);
   if (query === queryOf(shown)) return;
-  results.cancelFocus();
   shown = query === '' ? { page: 1 } : { query, sort: sort.value as Sort, limit: INITIAL_LIMIT };
-  if (!composition.isActive) recordTyping(shown);
-  show(isLimitNear() || codePoints(query).length === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
-}
-
-/** @param pauseMs debounce time. */
-function show(pauseMs: number): void {
-  current.abort();
-  current = new AbortController();
-  const { signal } = current;
-  results.markBusy();
-  const debounceTimer = setTimeout(() => {
-    ignoreAbort(views.load(shown, signal), signal);
-  }, pauseMs);
-  signal.addEventListener('abort', () => clearTimeout(debounceTimer));
-}
-
-input.addEventListener('input', onInput);
-input.addEventListener('compositionstart', () => results.announce(false));
-input.addEventListener('compositionend', () => {
-  recordTyping(shown);
-  results.announce(true);
+  // Text that an input method is composing is searched, because keyboards of phones compose each word, but it is not
+  // stored in the history.
+  if (!event.isComposing) recordTyping(shown);
+  void show(isLimitNear || codePoints(query).length === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
 });
+input.addEventListener('compositionend', () => recordTyping(shown));
 form.addEventListener('submit', (event) => {
   event.preventDefault();
-  commitHistoryEntry();
-  results.focusFirst();
-  if (results.isBusy) show(0);
+  completeEntry();
+  if (isBusy()) void show();
+  focusPackage(0);
 });
 byId('sort').addEventListener('change', () => {
   if ('query' in shown) navigate({ ...shown, sort: sort.value as Sort });
@@ -94,12 +90,16 @@ document.addEventListener('click', (event) => {
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   navigate(parseUrl(link.search));
+  if (link.dataset['within'] !== '') {
+    focusPackage(Number(link.dataset['within']));
+    return;
+  }
   scrollTo({ top: 0 });
   input.focus({ preventScroll: true });
 });
 addEventListener('popstate', showFromUrl);
-listenToKeys(input, results.packages, () => {
-  if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
+listenToKeys(input, () => {
+  if (input.value !== '') navigate({ page: 1 });
 });
 showFromUrl();
 // If the URL has a query string, the box gets no focus, so that keys such as Space scroll.

@@ -1,47 +1,54 @@
-/** Initial and maximum `limit` of a search. The service sends at most `MAX_LIMIT` matches in one response. */
+import { trimWhiteSpace } from '../util/unicode.js';
+import { formatNumber } from './format.js';
+
+/** Number of matches that are shown at first; then a multiple of `LIMIT_STEP`, up to `MAX_LIMIT`. */
 export const INITIAL_LIMIT = 50;
-export const MAX_LIMIT = 500;
+export const LIMIT_STEP = 500;
+export const MAX_LIMIT = 10_000;
 
 /** The order of matches of equal rank: most used first, or by name. Without weights, both orders are equal. */
 export type Sort = 'weight' | 'name';
 
-/** Matches of a query. */
+/** Matches of a query, at most `limit`. */
 export interface SearchView {
   query: string;
   sort: Sort;
   limit: number;
 }
 
-/** The view in the URL: matches of a query, a page of all packages, or the latest changes. */
-export type ViewState = SearchView | { page: number } | { changes: true };
+/** The view in the URL: matches of a query, or a page of all packages. */
+export type View = SearchView | { page: number };
 
-/** Trims characters with the Unicode property White_Space, like the service. */
-export function trimmed(query: string): string {
-  return query.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
-}
-
-/** Parses `?q=redis`, `?changes` or `?page=3`; without these parameters, the view is the first page of all packages. */
-export function parseUrl(search: string): ViewState {
+/** Parses `?q=redis` or `?page=3`; without these parameters, the view is the first page of all packages. */
+export function parseUrl(search: string): View {
   const params = new URLSearchParams(search);
-  const query = trimmed(params.get('q') ?? '');
+  const query = trimWhiteSpace(params.get('q') ?? '');
   if (query !== '') {
     const sort = params.get('sort') === 'name' ? 'name' : 'weight';
-    return { query, sort, limit: params.get('limit') === String(MAX_LIMIT) ? MAX_LIMIT : INITIAL_LIMIT };
+    const limit = Number(params.get('limit'));
+    const isStep = limit % LIMIT_STEP === 0 && limit > 0 && limit <= MAX_LIMIT;
+    return { query, sort, limit: isStep ? limit : INITIAL_LIMIT };
   }
-  if (params.has('changes')) return { changes: true };
   const page = Number(params.get('page') ?? 1);
   return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };
 }
 
 /** The URL of a view, relative to the page. */
-export function toUrl(shown: ViewState): string {
-  if ('changes' in shown) return '?changes';
+export function toUrl(view: View): string {
   const params = new URLSearchParams();
-  if ('query' in shown) {
-    params.set('q', shown.query);
-    if (shown.sort === 'name') params.set('sort', 'name');
-    if (shown.limit !== INITIAL_LIMIT) params.set('limit', String(shown.limit));
-  } else if (shown.page !== 1) params.set('page', String(shown.page));
+  if ('query' in view) {
+    params.set('q', view.query);
+    if (view.sort === 'name') params.set('sort', 'name');
+    if (view.limit !== INITIAL_LIMIT) params.set('limit', String(view.limit));
+  } else if (view.page !== 1) params.set('page', String(view.page));
   const search = params.toString();
   return search === '' ? '.' : `?${search}`;
+}
+
+/** The window title of a view. */
+export function titleOf(view: View): string {
+  // Direction marks in the query could reverse the rest of the title. A title cannot contain elements that isolate the
+  // query.
+  if ('query' in view) return `${view.query.replace(/\p{Bidi_Control}/gu, '')} – Package search`;
+  return view.page === 1 ? 'Package search' : `Page ${formatNumber(view.page)} – Package search`;
 }

@@ -1,10 +1,9 @@
 import { expect } from 'chai';
-import type { NameRule } from '../../../src/util/name-rule.js';
 import { highlight } from '../../../src/web/highlight.js';
 
 /** The name with highlighted parts in brackets. */
-function marked(name: string, query: string, rule: NameRule = 'exact'): string {
-  return highlight(name, query, rule)
+function marked(name: string, query: string): string {
+  return highlight(name, query)
     .map(({ text, found }) => (found ? `[${text}]` : text))
     .join('');
 }
@@ -19,14 +18,13 @@ describe('highlight', () => {
     expect(marked('a.b*c', '.b*')).to.equal('a[.b*]c');
   });
 
-  it('highlights what the name rule takes for the query, whole runs of separators', () => {
-    expect(marked('Typing_Extensions', 'typing-ext', 'pypi')).to.equal('[Typing_Ext]ensions');
-    expect(marked('a-_.b', 'A.b', 'pypi')).to.equal('[a-_.b]');
-    expect(marked('a-_.b', '--b', 'pypi')).to.equal('a[-_.b]');
-    expect(marked('a-_.b', '--b', 'crates')).to.equal('a-_.b');
-    expect(marked('Serde_Json', 'serde-j', 'crates')).to.equal('[Serde_J]son');
-    expect(marked('🚀__🚀', '🚀-', 'pypi')).to.equal('[🚀__]🚀');
-    expect(marked('Serde_Json', 'serde-j', 'lowercase')).to.equal('Serde_Json');
+  it('unifies separators if the name does not contain the query itself', () => {
+    expect(marked('Typing_Extensions', 'typing-ext')).to.equal('[Typing_Ext]ensions');
+    expect(marked('a-_.b', 'A.b')).to.equal('[a-_.b]');
+    expect(marked('a-_.b', '--b')).to.equal('a[-_.b]');
+    expect(marked('Serde_Json', 'serde-j')).to.equal('[Serde_J]son');
+    expect(marked('🚀__🚀', '🚀-')).to.equal('[🚀__]🚀');
+    expect(marked('lodash._root', 'lodash.')).to.equal('[lodash.]_root');
   });
 
   it('highlights nothing without a match', () => {

@@ -1,14 +1,13 @@
 import { expect } from 'chai';
-import { toUrl, INITIAL_LIMIT, MAX_LIMIT, parseUrl } from '../../../src/web/url-state.js';
+import { INITIAL_LIMIT, LIMIT_STEP, MAX_LIMIT, parseUrl, toUrl } from '../../../src/web/url-state.js';
 
 describe('The URL of the page', () => {
   it('has the state that it was made of', () => {
     const queries = ['redis', '@scope/name', 'c++', 'a&b=c', '100%', 'ünï 🚀', '#1'];
     for (const query of queries)
-      for (const limit of [INITIAL_LIMIT, MAX_LIMIT])
+      for (const limit of [INITIAL_LIMIT, LIMIT_STEP, 3 * LIMIT_STEP, MAX_LIMIT])
         for (const sort of ['weight', 'name'] as const)
           expect(parseUrl(toUrl({ query, sort, limit }))).to.deep.equal({ query, sort, limit });
-    expect(parseUrl(toUrl({ changes: true }))).to.deep.equal({ changes: true });
     for (const page of [1, 2, 1274]) expect(parseUrl(toUrl({ page }))).to.deep.equal({ page });
   });
 
@@ -17,19 +16,16 @@ describe('The URL of the page', () => {
     expect(toUrl({ page: 3 })).to.equal('?page=3');
     expect(toUrl({ query: 'redis', sort: 'weight', limit: INITIAL_LIMIT })).to.equal('?q=redis');
     expect(toUrl({ query: 'redis', sort: 'name', limit: INITIAL_LIMIT })).to.equal('?q=redis&sort=name');
-    expect(toUrl({ changes: true })).to.equal('?changes');
   });
 
   it('always selects a view, even if it is malformed', () => {
     for (const search of ['', '?', '?page=0', '?page=-1', '?page=x', '?page=1e99', '?q=', '?q=%20', '?x=y']) {
       expect(parseUrl(search), search).to.deep.equal({ page: 1 });
     }
-    for (const search of ['?changes=', '?changes=x', '?q=&changes', '?page=3&changes']) {
-      expect(parseUrl(search), search).to.deep.equal({ changes: true });
-    }
     const redis = { query: 'redis', sort: 'weight', limit: INITIAL_LIMIT };
-    expect(parseUrl('?q=redis&changes')).to.deep.equal(redis);
-    expect(parseUrl('?q=%20redis%20&page=3&limit=7&sort=rank')).to.deep.equal(redis);
+    expect(parseUrl('?q=%20redis%20&page=3&sort=rank')).to.deep.equal(redis);
+    for (const limit of ['', '7', '-500', '0', '750', '1e3x', String(MAX_LIMIT + LIMIT_STEP)])
+      expect(parseUrl(`?q=redis&limit=${limit}`), limit).to.deep.equal(redis);
     expect(parseUrl('?sort=name')).to.deep.equal({ page: 1 });
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { mostUsed } from '../../../src/web/look-alikes.js';
+import { mostUsed } from '../../../src/web/similar-names.js';
 
 const entry = (name: string, weight?: number) => ({
   no: 1,

@@ -1,0 +1,197 @@
+import { request } from 'node:http';
+import { expect } from 'chai';
+import {
+  contentWidth,
+  expectAccessible,
+  focused,
+  names,
+  recordRequests,
+  screenshot,
+  searchBox,
+  waitForHeading,
+  waitForText,
+  waitUntilIdle,
+  useBrowser,
+} from './browser.js';
+import { datasetServer } from '../support/dataset-server.js';
+import { packagesNamed } from '../support/datasets.js';
+import { useService } from '../support/service.js';
+
+const packages = packagesNamed(Array.from({ length: 1450 }, (_, i) => `package-${1000 + i}`));
+
+describe('Visiting the page', function () {
+  this.timeout(60_000);
+  const suite = useService(() => packages);
+  const browser = useBrowser();
+  const open = (path = '/', options = {}) => browser.show(suite.service.url + path, options);
+
+  it('shows the registry and the first packages, with less than 30 KB of files', async () => {
+    const page = await open();
+    expect(await names(page)).to.deep.equal(packages.slice(0, 100).map(({ name }) => name));
+    const about = page.getByRole('complementary', { name: 'Snapshot' });
+    await about.getByText('1,450 packages').waitFor();
+    await about.getByText(/^snapshot of \w{3} \d+, \d{4}, \d+:\d\d [AP]M$/).waitFor();
+    expect(await about.getByRole('link').getAttribute('href')).to.equal('https://registry.example/');
+    expect(await focused(page)).to.equal('query');
+    const sent = await page.evaluate(() =>
+      performance
+        .getEntries()
+        .filter((entry) => entry instanceof PerformanceResourceTiming)
+        .map(({ name, encodedBodySize: bytes }) => ({ path: new URL(name).pathname, bytes })),
+    );
+    const files = sent.filter(({ path }) => path === '/' || path.startsWith('/page/'));
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    console.log(`      sent: ${bytes} bytes of ${files.length} files`);
+    expect(files.map(({ path }) => path)).to.include.members(['/', '/page/page.css', '/page/search-page.js']);
+    expect(bytes).to.be.within(1000, 30_000);
+    await expectAccessible(page);
+    await screenshot(page, 'empty');
+  });
+
+  it('asks for the number of packages again after five minutes, and at once after a failure', async () => {
+    const page = await open();
+    await page.clock.install();
+    await page.reload();
+    const bar = page.getByRole('complementary', { name: 'Snapshot' });
+    await bar.getByText('1,450 packages').waitFor();
+    const sent = recordRequests(page);
+    const search = async (query: string) => {
+      await searchBox(page).fill(query);
+      await page.clock.runFor(100);
+      await waitForText(page, `with “${query}” in the name`);
+    };
+    await suite.publish(packages.slice(0, -1));
+    try {
+      await search('package-10');
+      expect(sent).not.to.include('/stats');
+      await page.clock.runFor(5 * 60_000);
+      await page.route('**/stats', (route) => route.abort());
+      await search('package-11');
+      await bar.getByText('1,450 packages').waitFor();
+      await page.unroute('**/stats');
+      await search('package-12');
+      await bar.getByText('1,449 packages').waitFor();
+      expect(sent.filter((path) => path === '/stats')).to.have.length(2);
+    } finally {
+      await suite.publish(packages);
+    }
+  });
+
+  it('browses all packages, page by page', async () => {
+    const page = await open();
+    const pager = page.getByRole('navigation', { name: 'Pages' });
+    const shows = async (number: number, links: string[]) => {
+      await pager.getByText(`Page ${number} of 15`).waitFor();
+      await waitUntilIdle(page);
+      const expected = packages.slice((number - 1) * 100, number * 100);
+      expect(await names(page)).to.deep.equal(expected.map(({ name }) => name));
+      expect(await pager.getByRole('link').allTextContents()).to.deep.equal(
+        links.map((link) => `${link} page`),
+      );
+    };
+    const follow = (name: string) => pager.getByRole('link', { name }).click();
+    await shows(1, ['Next', 'Last']);
+    await follow('Next page');
+    await shows(2, ['First', 'Previous', 'Next', 'Last']);
+    expect(page.url()).to.equal(`${suite.service.url}/?page=2`);
+    await follow('Last page');
+    await shows(15, ['First', 'Previous']);
+    await page.goBack();
+    await shows(2, ['First', 'Previous', 'Next', 'Last']);
+    await follow('First page');
+    await shows(1, ['Next', 'Last']);
+    await page.goto(`${suite.service.url}/?page=9999`);
+    await page.getByText('This page is past the end.').waitFor();
+    await follow('Previous page');
+    await shows(15, ['First', 'Previous']);
+  });
+
+  it('links to the whole list and to the feed of new packages', async () => {
+    const page = await open();
+    const feed = page.getByRole('link', { name: 'Feed of new packages' });
+    const head = page.locator('link[rel=alternate][type="application/atom+xml"]');
+    for (const one of [feed, head]) expect(await one.getAttribute('href')).to.equal('changes.atom');
+    const download = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Download as CSV' }).click();
+    expect((await download).suggestedFilename()).to.match(/\.csv$/);
+  });
+
+  it('fits a phone, and supports dark mode', async () => {
+    const viewport = { width: 360, height: 740 };
+    const phone = { viewport, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
+    const page = await open('/?q=package-2', { ...phone, colorScheme: 'dark' });
+    expect(await contentWidth(page)).to.equal(360);
+    const heights = await page
+      .locator('.packages a')
+      .evaluateAll((all) => all.map((link) => link.clientHeight));
+    expect(Math.min(...heights)).to.be.at.least(40);
+    const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect(background).to.equal('rgb(18, 21, 26)');
+    await expectAccessible(page);
+    await screenshot(page, 'phone-dark');
+  });
+
+  it('prints results without the controls of the screen', async () => {
+    for (const path of ['/?q=package-20', '/?page=2', '/?q=package-2000']) {
+      const page = await open(path);
+      const shown = await names(page);
+      await page.emulateMedia({ media: 'print' });
+      expect(await page.locator('.packages .name').filter({ visible: true }).allTextContents()).to.deep.equal(
+        shown,
+      );
+      for (const hidden of ['form', 'h1', 'header', '.pager'])
+        expect(await page.locator(hidden).filter({ visible: true }).count(), hidden).to.equal(0);
+      expect(await page.locator('#snapshot').isVisible()).to.equal(true);
+      await screenshot(page, 'print');
+    }
+  });
+
+  it('works under a path that a proxy strips', async () => {
+    const proxy = await datasetServer(({ url = '', headers }, response) => {
+      if (url.startsWith('/below/')) {
+        request(suite.service.url + url.slice('/below'.length), { headers }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(response);
+        }).end();
+      } else response.writeHead(404).end();
+    });
+    try {
+      const page = await browser.show(new URL('/below/', proxy.url).href);
+      await page.getByText('1,450 packages').waitFor();
+      await page.keyboard.type('package-2');
+      await waitForText(page, '“package-2”');
+      expect(new URL(page.url()).pathname).to.equal('/below/');
+      await page.getByRole('link', { name: 'API' }).click();
+      await page.getByRole('link', { name: 'get /stats' }).click();
+      await page.getByRole('button', { name: 'Execute' }).click();
+      await page.getByText('Response Status: OK (200)').waitFor();
+      await page.getByRole('link', { name: 'Package search' }).click();
+      await page.waitForURL('**/below/');
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it('runs no code except its own files', async () => {
+    const page = await open();
+    const added = page.addScriptTag({ content: 'globalThis.intruder = true' });
+    expect(await added.catch(() => 'refused')).to.equal('refused');
+    expect(browser.complaints()).to.have.lengthOf(1);
+  });
+
+  describe('of a service without feeds', () => {
+    const unrecorded = useService(
+      () => packagesNamed(['alpha', 'alphas']),
+      () => ({ CHANGES_RETENTION: '0' }),
+    );
+
+    it('shows no link to one', async () => {
+      const page = await browser.show(unrecorded.service.url);
+      await waitForHeading(page, 'All packages');
+      await searchBox(page).fill('alpha');
+      await waitForText(page, '2 packages');
+      expect(await page.locator('[href^="changes.atom"]').count()).to.equal(0);
+      await page.getByRole('link', { name: 'This search as JSON' }).waitFor();
+    });
+  });
+});
