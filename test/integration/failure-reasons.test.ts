@@ -24,13 +24,11 @@ describe('The reason of a failed rebuild', function () {
     }
   }
 
-  it('does not contain the address of a dataset server, unlike the log', async () => {
+  it('names the dataset server and what it responded', async () => {
     const port = await freePort();
-    const shown = await failureWith(`http://localhost:${port}/names.csv`);
+    const shown = await failureWith(`http://reader:hush@localhost:${port}/names.csv?token=hush`);
     expect(shown).to.contain('the dataset could not be downloaded: ').and.to.contain('ECONNREFUSED');
-    expect(shown).not.to.match(/localhost|127\.0\.0\.1|::1/);
-    expect(shown).not.to.contain(String(port));
-    expect(JSON.stringify(logLines)).to.contain(`:${port}`);
+    expect(shown).not.to.contain('hush');
   });
 
   it('does not contain the path of a dataset file, unlike the log', async () => {

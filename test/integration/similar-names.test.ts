@@ -11,7 +11,6 @@ import { scrape } from '../support/metrics.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { useReplicaStarter } from '../support/replica-starter.js';
 
 /** Names whose folds are empty, short, equal to others, or of characters of several bytes. */
 const AWKWARD_NAMES = [
@@ -163,7 +162,6 @@ describe('GET /similar', function () {
 describe('Look-alikes', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['redis', 'reids']));
-  const startReplica = useReplicaStarter(suite);
 
   it('are read from the requested snapshot', async () => {
     const before = suite.service.server.snapshots.current?.id;
@@ -174,28 +172,5 @@ describe('Look-alikes', function () {
     };
     expect(await names('')).to.deep.equal(['redi5']);
     expect(await names(`&snapshot=${before}`)).to.deep.equal(['reids']);
-  });
-
-  it('and exact names are unavailable in a snapshot without their field, until a refresh rebuilds it', async () => {
-    const { elasticsearch, server } = suite.service;
-    const index = server.snapshots.current?.index ?? '';
-    const found = await elasticsearch.indices.getMapping({ index });
-    const _meta = { ...found[index]?.mappings._meta };
-    delete _meta['mapping_version'];
-    delete _meta['built_from'];
-    await elasticsearch.indices.putMapping({ index, _meta });
-    const replica = await startReplica();
-    const paths = ['/similar?name=redis', '/packages/redis', '/lookup?name=redis'];
-    for (const path of paths) expectProblem(await replica.get(path), 503, 'initializing');
-    expect((await replica.get('/search?q=red')).body.count).to.equal(2);
-    expect((await replica.get('/browse')).body.results).to.have.length(2);
-    const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
-    const { counts } = refreshing.server.rebuilds;
-    await waitFor(() => counts.unchanged >= 1, 'a refresh that finds nothing to build', 30_000);
-    await replica.server.snapshots.refresh();
-    expect(replica.server.snapshots.current?.index).not.to.equal(index);
-    for (const path of paths) expect((await replica.get(path)).status, path).to.equal(200);
-    expect((await replica.get('/similar?name=redis')).body.count).to.equal(1);
-    expect(await suite.service.indices()).to.have.length(2);
   });
 });

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { newIndexName } from '../../src/snapshot/index-names.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { expectProblem } from '../support/expect-problem.js';
@@ -72,25 +71,6 @@ describe('An index with an unreadable _meta', function () {
       await waitFor(async () => (await replica.get('/health')).status === 200, 'the replica');
       expect(replica.server.snapshots.current?.index).not.to.equal(index);
     }
-  });
-
-  // Its order of documents is not name order.
-  it('is not served either if it has several shards, as earlier releases could build', async () => {
-    const { alias, elasticsearch, server } = suite.service;
-    const { index = '', meta } = server.snapshots.current ?? {};
-    const sharded = newIndexName(alias, new Date());
-    const mappings = { _meta: { ...meta } };
-    await elasticsearch.indices.create({ index: sharded, settings: { number_of_shards: 2 }, mappings });
-    for (const [from, to, state] of [
-      [index, sharded, 'unusable'],
-      [sharded, index, 'present'],
-    ] as const) {
-      const actions = [{ remove: { index: from, alias } }, { add: { index: to, alias } }];
-      await elasticsearch.indices.updateAliases({ actions });
-      await server.snapshots.refresh();
-      expect(server.snapshots.state).to.equal(state);
-    }
-    await elasticsearch.indices.delete({ index: sharded });
   });
 
   it('does not prevent `npm run rollback`, which never selects it', async () => {
