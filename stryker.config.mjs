@@ -4,7 +4,7 @@ export default {
   mutate: [
     'src/search/queries.ts',
     'src/search/tiered-search.ts',
-    'src/search/tier-predictor.ts',
+    'src/search/name-sample.ts',
     'src/search/cursor.ts',
     'src/search/similarity.ts',
     'src/snapshot/name-order.ts',
@@ -24,7 +24,7 @@ export default {
   testRunner: 'tap',
   tap: {
     testFiles: [
-      'test/unit/search/{by-weight,cursor,queries,similarity,tier-predictor,tiered-search}.test.ts',
+      'test/unit/search/{by-weight,cursor,queries,name-sample,similarity,tiered-search}.test.ts',
       'test/unit/snapshot/name-order.test.ts',
       'test/unit/elasticsearch/{msearch,search-pool}.test.ts',
       'test/unit/http/{limits/windows,request/query-params,response/etag}.test.ts',

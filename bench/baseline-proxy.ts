@@ -1,7 +1,7 @@
 import Koa from 'koa';
 import { searchTierByTier } from '../src/search/tiered-search.js';
 import { msearchRequest } from '../src/elasticsearch/msearch.js';
-import { sampleOf } from './load.js';
+import { estimateOf } from './load.js';
 import { BaselineClient } from './measure.js';
 import { serve } from './serve.js';
 
@@ -11,7 +11,7 @@ import { serve } from './serve.js';
  */
 const { ELASTICSEARCH_URL = '', INDEX = '', LIMIT = '', CONNECTIONS = '' } = process.env;
 const engine = new BaselineClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
-const sample = await sampleOf(ELASTICSEARCH_URL, INDEX);
+const isLikelyFull = await estimateOf(ELASTICSEARCH_URL, INDEX);
 
 /** Size of Elasticsearch's response, with Base64 and hits, ÷ size of the service's JSON. */
 const ENGINE_TO_SERVICE = 1.5;
@@ -30,7 +30,7 @@ app.use(async (ctx) => {
         .map((hits) => ({ entries: hits.split('"entry"').slice(1), exact: 0 }));
     },
     { q, limit: Number(LIMIT) },
-    sample.fills(q, Number(LIMIT)),
+    isLikelyFull(q, Number(LIMIT)),
   );
   ctx.type = 'json';
   ctx.body = answer.slice(0, answer.length / ENGINE_TO_SERVICE);

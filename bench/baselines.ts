@@ -11,9 +11,9 @@ import { generatedPackages } from '../test/fixtures/generated-dataset.js';
 import { costPerRequest, repeated, timePerRequest, type Contender } from './cost.js';
 import { elasticsearchTime, redisTime, withEngines } from './engines.js';
 import {
+  estimateOf,
   LIMIT,
   load,
-  sampleOf,
   searchPath,
   SECRET,
   servedIndex,
@@ -118,11 +118,9 @@ async function coldSearch(
   const engine = new BaselineClient(elasticsearch.url, CONNECTIONS);
   const ours = new BaselineClient(large.service.url, CONNECTIONS);
   const oursSmall = new BaselineClient(small.service.url, CONNECTIONS);
-  const sample = await sampleOf(elasticsearch.url, large.index);
-  const baseline = ({ q }: Query) => {
-    const firstTierSuffices = sample.fills(q, LIMIT);
-    return searchTierByTier(parsedSearches(engine, large.index), { q, limit: LIMIT }, firstTierSuffices);
-  };
+  const isLikelyFull = await estimateOf(elasticsearch.url, large.index);
+  const run = parsedSearches(engine, large.index);
+  const baseline = ({ q }: Query) => searchTierByTier(run, { q, limit: LIMIT }, isLikelyFull(q, LIMIT));
   const served = (query: Query) => ours.get(searchPath(query));
 
   const [p50, p99] = await ratio(queries, [served, baseline], [median, (times) => percentile(times, 0.99)]);

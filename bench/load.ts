@@ -5,11 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { generatedPackages, writePackages } from '../test/fixtures/generated-dataset.js';
-import { createReadClient } from '../src/elasticsearch/elasticsearch.js';
+import { msearchRequest, parseResponse, type SearchBody } from '../src/elasticsearch/msearch.js';
+import { NameSample, PAGE_SIZE, SAMPLE_SIZE } from '../src/search/name-sample.js';
 import type { PackageEntry } from '../src/snapshot/package-document.js';
-import { findIndex, isReadable } from '../src/snapshot/snapshot.js';
-import { readNameSample, type NameSample } from '../src/search/tier-predictor.js';
+import type { SnapshotMeta } from '../src/snapshot/snapshot-meta.js';
 import { elasticsearchTime } from './engines.js';
+import { BaselineClient } from './measure.js';
 import { ServerProcess } from './processes.js';
 
 /** `limit` of every measured search. */
@@ -105,14 +106,22 @@ export async function servedIndex(elasticsearch: string, slug: string): Promise<
   return Object.keys(alias)[0] as string;
 }
 
-/** The sample by which the service decides which tiers of an index it searches together. */
-export async function sampleOf(elasticsearch: string, index: string): Promise<NameSample> {
-  const client = createReadClient({ nodes: [elasticsearch], apiKey: undefined });
-  const snapshot = await findIndex(client, index);
-  if (snapshot === undefined || !isReadable(snapshot)) throw new Error(`${index} cannot be read`);
-  const sample = await readNameSample(client, snapshot);
+/** Whether names that start with a query are likely to fill a page of an index, as the service estimates it. */
+export async function estimateOf(
+  elasticsearch: string,
+  index: string,
+): Promise<(q: string, limit: number) => boolean> {
+  const client = new BaselineClient(elasticsearch, 1);
+  const { count: total } = JSON.parse(await client.get(`/${index}/_count`)) as { count: number };
+  const sample = new NameSample();
+  const run = async (bodies: SearchBody[]) => {
+    const { path, body } = msearchRequest(index, bodies);
+    return parseResponse(await client.post(path, body), bodies.length, index);
+  };
+  for (let page = 0; page < SAMPLE_SIZE / PAGE_SIZE; page++)
+    await sample.grow({ meta: { total, name_rule: 'exact' } as SnapshotMeta }, run);
   await client.close();
-  return sample;
+  return (q, limit) => sample.fills(q, limit, total);
 }
 
 export function slugOf(size: number): string {

@@ -3,7 +3,7 @@ import { parseResponse, msearchRequest, type SearchBody } from '../../src/elasti
 import { searchTierByTier } from '../../src/search/tiered-search.js';
 import { writeResponseBody } from '../../src/snapshot/package-document.js';
 import { bytesOf, elasticsearchTime } from '../engines.js';
-import { sampleOf, type Loaded } from '../load.js';
+import { estimateOf, type Loaded } from '../load.js';
 import { BaselineClient } from '../measure.js';
 import { clockOf, CONNECTIONS, overHttp, type Peer } from './peer.js';
 
@@ -22,7 +22,7 @@ export function serviceAsPeer(elasticsearch: string, loaded: Loaded): Peer {
 /** The requests that the service sends to Elasticsearch, sent by this process. */
 export async function elasticsearchAsPeer(elasticsearch: string, index: string): Promise<Peer> {
   const client = new BaselineClient(elasticsearch, CONNECTIONS);
-  const sample = await sampleOf(elasticsearch, index);
+  const isLikelyFull = await estimateOf(elasticsearch, index);
   const run = async (bodies: SearchBody[]) => {
     const { path, body } = msearchRequest(index, bodies);
     return parseResponse(await client.post(path, body), bodies.length, index);
@@ -30,7 +30,7 @@ export async function elasticsearchAsPeer(elasticsearch: string, index: string):
   return {
     name: 'its requests to Elasticsearch alone',
     search: async (q, limit) => {
-      const { count, groups } = await searchTierByTier(run, { q, limit }, sample.fills(q, limit));
+      const { count, groups } = await searchTierByTier(run, { q, limit }, isLikelyFull(q, limit));
       const before = `{"query":${JSON.stringify(q)},"count":${count},"results":[`;
       return writeResponseBody(before, groups).toString();
     },

@@ -4,7 +4,6 @@ import type { ProgressReport } from '../rebuild/process/progress.js';
 import { RebuildScheduler } from '../rebuild/process/rebuild-scheduler.js';
 import { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { Catalog } from '../search/catalog.js';
-import { readNameSample, TierPredictor } from '../search/tier-predictor.js';
 import type { SearchLimiters } from '../search/concurrency-limiter.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
@@ -32,10 +31,9 @@ export class Registry {
 
   constructor(config: Config, { connections, pool, limiters, log, env, onRebuild }: Shared) {
     const context = rebuildContextOf(connections, config, log);
-    const { reader, snapshots } = context;
-    const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
+    const { snapshots } = context;
     this.snapshots = snapshots;
-    this.catalog = new Catalog(pool, snapshots, predictor, limiters, log);
+    this.catalog = new Catalog(pool, snapshots, limiters, log);
     this.rebuilds = new RebuildService(context, { env, onProgress: onRebuild });
     this.scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
   }

@@ -11,8 +11,8 @@ import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
 import type { Logger } from '../util/log.js';
 import { canonicalName, unifySeparators } from '../util/name-rule.js';
+import { NameSample } from './name-sample.js';
 import { filterBy, type NameFilter } from './name-filter.js';
-import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
 
@@ -47,11 +47,11 @@ export interface Addition {
 /** Reads the current or the previous snapshot, with a limited number of concurrent searches. */
 export class Catalog {
   readonly chains: Chains;
+  readonly #sample = new NameSample();
 
   constructor(
     private readonly pool: SearchPool,
     readonly snapshots: SnapshotWatcher,
-    private readonly predictor: TierPredictor,
     private readonly limiters: SearchLimiters,
     private readonly log: Logger,
   ) {
@@ -160,16 +160,16 @@ export class Catalog {
    * weights), then by name.
    * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
-  search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
+  async search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const { index, meta } = snapshot;
-    const { limit, match = 'contains' } = query;
     const q = unifySeparators(meta.name_rule, query.q);
     const byWeight = query.byWeight === true && meta.has_weights;
-    const isPredicted = match === 'contains' && query.isCounted !== true;
-    const isFull = () => isPredicted && this.predictor.firstTierSuffices(snapshot, q, limit);
-    return this.#run(index, { requestId, q, limit }, (run) =>
-      searchTierByTier(run, { ...query, q, byWeight }, isFull()),
+    const isLikelyFull = this.#sample.fills(q, query.limit, meta.total);
+    const results = await this.#run(index, { requestId, q, limit: query.limit }, (run) =>
+      searchTierByTier(run, { ...query, q, byWeight }, isLikelyFull),
     );
+    void this.#sample.grow(snapshot, (bodies) => this.pool.search(index, bodies, 'sample'));
+    return results;
   }
 
   /**

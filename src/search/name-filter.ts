@@ -1,5 +1,5 @@
 import { unifySeparators, type NameRule } from '../util/name-rule.js';
-import type { Match } from './tiered-search.js';
+import type { Match } from './match.js';
 
 /** Selects the names that match `q` as in a search, or all look-alikes of `like`, without `like` itself. */
 export type NameFilter = { q: string; match: Match } | { like: string };

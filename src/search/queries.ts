@@ -20,9 +20,6 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
  * lower-cased by the same code. The caller unifies the separators of `q`, because the length of `q` is measured here.
  */
 
-/** The name as searches compare it: in lower case, with unified separators. */
-export const LOWERCASE = 'name.lowercase';
-
 /** Highest weight first. Weights are indexed, so a search skips packages with lower weights than its hits. */
 const BY_WEIGHT: Query = { weight: 'desc' };
 
@@ -148,7 +145,7 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
  * @param nameRule of the index.
  */
 export function packagesNamed(names: readonly string[], nameRule: NameRule): SearchBody {
-  const compared = nameRule === 'exact' ? 'name' : LOWERCASE;
+  const compared = nameRule === 'exact' ? 'name' : 'name.lowercase';
   const filter = [{ terms: { 'name.fold': names } }, { terms: { [compared]: names } }];
   return hitsOf(names.length, { query: { bool: { filter } } });
 }
@@ -181,9 +178,9 @@ function withinDistance(name: string, edits: number): Query {
   };
 }
 
-/** The lower-cased names with these ordinals, in no particular order. */
-export function namesByOrdinal(ordinals: readonly number[]): SearchBody {
-  return hitsOf(ordinals.length, { docvalue_fields: [LOWERCASE], query: { terms: { ordinal: ordinals } } });
+/** The packages with these ordinals, in no particular order. */
+export function packagesByOrdinal(ordinals: readonly number[]): SearchBody {
+  return hitsOf(ordinals.length, { query: { terms: { ordinal: ordinals } } });
 }
 
 /** Packages by number: those with an ordinal in [from, from + size). */

@@ -1,12 +1,8 @@
 import type { SearchBody, Hits } from '../elasticsearch/msearch.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
+import type { Match } from './match.js';
 import { exactNames, searchTiers, searchTiersByWeight } from './queries.js';
-
-/** How names match a query: they contain it, start with it, or equal it. */
-export const MATCHES = ['contains', 'prefix', 'exact'] as const;
-
-export type Match = (typeof MATCHES)[number];
 
 /** The matches of a query are counted up to this number. */
 export const MAX_TOTAL = 10_000;
@@ -42,58 +38,59 @@ export interface TieredQuery {
 }
 
 /**
- * Searches one index. For a first page, all tiers that `match` needs are requested together, with one exception. The
- * last tier (names that contain the query elsewhere) is left out if names that start with the query are likely to fill
- * the page and matches are not counted. A later page begins with the tier of its cursor. If the last tier was not
- * requested and the other tiers return at most `limit` hits, a second request searches the last tier.
- * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
+ * Searches one index. All tiers are requested together. If names that start with the query are likely to fill the page,
+ * names that contain it elsewhere (the last tier) are requested only if the page has room for them.
+ * @param isLikelyFull whether names that start with the query are likely to fill the page. Not used if matches are
+ * counted.
  */
 export async function searchTierByTier(
   run: RunSearches,
   query: TieredQuery,
-  firstTierSuffices = false,
+  isLikelyFull = false,
 ): Promise<SearchResults> {
-  const { limit, after, byWeight = false, isCounted = false, match = 'contains' } = query;
+  const { limit, isCounted = false, match = 'contains' } = query;
   const all = tiersOf(query);
   const tiers = isCounted ? all.map((tier) => ({ ...tier, track_total_hits: MAX_TOTAL + 1 })) : all;
-  const last = match === 'contains' ? tiers.pop() : undefined;
-  if (last !== undefined && after?.tier === 'containsElsewhere') {
-    return combine([], (await run([last]))[0], limit);
-  }
-  // All exact names were on earlier pages.
-  if (byWeight && match !== 'exact' && after?.tier === 'startsWith') tiers.shift();
-  const isLastAsked = last !== undefined && after === undefined && (isCounted || !firstTierSuffices);
-  const starting = await run(isLastAsked ? [...tiers, last] : tiers);
-  // No name is in two tiers.
-  const total = isCounted && { total: starting.reduce((sum, hits) => sum + (hits.total ?? 0), 0) };
-  const beside = isLastAsked ? starting.pop() : undefined;
-  const found = starting.reduce((sum, { entries }) => sum + entries.length, 0);
-  const isLastNeeded = last !== undefined && !isLastAsked && found <= limit;
-  return { ...combine(starting, isLastNeeded ? (await run([last]))[0] : beside, limit), ...total };
+  const isDeferred = isLikelyFull && match === 'contains' && !isCounted && tiers.length > 1;
+  const hits = await run(isDeferred ? tiers.slice(0, -1) : tiers);
+  if (isDeferred && entriesOf(hits).length <= limit) hits.push(...(await run(tiers.slice(-1))));
+  const found = entriesOf(hits);
+  const exact = sum(hits.map((tier) => tier.exact));
+  const elsewhere = match === 'contains' ? entriesOf(hits.slice(tiers.length - 1)).length : 0;
+  const starting = found.length - elsewhere;
+  const entries = found.slice(0, limit);
+  return {
+    groups: [
+      { member: 'rank0', entries: entries.slice(0, exact) },
+      { member: 'rank1', entries: entries.slice(exact, starting) },
+      { member: 'rank2', entries: entries.slice(starting) },
+    ],
+    count: entries.length,
+    truncated: found.length > limit,
+    // No name is in two tiers.
+    ...(isCounted && { total: sum(hits.map(({ total = 0 }) => total)) }),
+  };
 }
 
-/** The searches of the tiers that `match` needs, best tier first. */
-function tiersOf({ q, limit, after, byWeight, match }: TieredQuery): SearchBody[] {
+/** The entries of all tiers, best tier first. */
+export function entriesOf(hits: readonly Hits[]): string[] {
+  return hits.flatMap(({ entries }) => entries);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** The searches of the tiers that `match` needs, best tier first. A later page begins with the tier of its cursor. */
+function tiersOf({ q, limit, after, byWeight = false, match = 'contains' }: TieredQuery): SearchBody[] {
   // One extra hit shows whether more names match, without counting every match.
   const size = limit + 1;
-  if (match === 'exact' && byWeight !== true) return [exactNames(q, size, after)];
-  const tiers = (byWeight === true ? searchTiersByWeight : searchTiers)(q, size, after);
-  if (match === 'exact') return tiers.slice(0, 1);
-  return match === 'prefix' ? tiers.slice(0, -1) : tiers;
-}
-
-/** The first `limit` entries of all tiers. @param startsWith the tiers of names that start with the query. */
-function combine(startsWith: readonly Hits[], elsewhere: Hits | undefined, limit: number): SearchResults {
-  const starting = startsWith.flatMap(({ entries }) => entries);
-  const exact = startsWith.reduce((sum, hits) => sum + hits.exact, 0);
-  const others = elsewhere?.entries ?? [];
-  const found = starting.length + others.length;
-  const groups: EntryGroup[] = [
-    { member: 'rank0', entries: starting.slice(0, Math.min(exact, limit)) },
-    { member: 'rank1', entries: starting.slice(exact, limit) },
-    { member: 'rank2', entries: others.slice(0, Math.max(0, limit - starting.length)) },
-  ];
-  return { groups, count: Math.min(found, limit), truncated: found > limit };
+  if (match === 'exact' && !byWeight) return [exactNames(q, size, after)];
+  const tiers = (byWeight ? searchTiersByWeight : searchTiers)(q, size, after);
+  const end = tiers.length - { contains: 0, prefix: 1, exact: 2 }[match];
+  const start = { equals: 0, startsWith: tiers.length - 2, containsElsewhere: tiers.length - 1 };
+  // A cursor may be from a snapshot without weights, whose tiers differ: at least one tier is searched.
+  return tiers.slice(after && Math.min(start[after.tier], end - 1), end);
 }
 
 /**

@@ -50,7 +50,7 @@ describe('similarNames by weight', () => {
 
 describe('searchTierByTier by weight', () => {
   /** The numbers of searches of each request, if the tiers have these numbers of names. */
-  async function requests(found: number[], options: { after?: Cursor; suffices?: boolean } = {}) {
+  async function requests(found: number[], options: { after?: Cursor; isLikelyFull?: boolean } = {}) {
     const tiers = searchTiersByWeight('lib', 4, options.after);
     const asked: number[][] = [];
     const run = (bodies: SearchBody[]) => {
@@ -66,22 +66,22 @@ describe('searchTierByTier by weight', () => {
       );
     };
     const query = { q: 'lib', limit: 3, after: options.after, byWeight: true };
-    const { groups, ...rest } = await searchTierByTier(run, query, options.suffices);
+    const { groups, ...rest } = await searchTierByTier(run, query, options.isLikelyFull);
     return { asked, ranks: groups.map(({ entries }) => entries), ...rest };
   }
 
   it('requests all tiers together, or the last one only if the others do not fill the page', async () => {
     const all = { ranks: [['00'], ['10'], ['20']], count: 3, truncated: true };
     expect(await requests([1, 1, 4])).to.deep.equal({ asked: [[0, 1, 2]], ...all });
-    expect(await requests([1, 1, 4], { suffices: true })).to.deep.equal({ asked: [[0, 1], [2]], ...all });
+    expect(await requests([1, 1, 4], { isLikelyFull: true })).to.deep.equal({ asked: [[0, 1], [2]], ...all });
     const full = { ranks: [['00', '01'], ['10'], []], count: 3, truncated: true };
-    expect(await requests([2, 4, 4], { suffices: true })).to.deep.equal({ asked: [[0, 1]], ...full });
+    expect(await requests([2, 4, 4], { isLikelyFull: true })).to.deep.equal({ asked: [[0, 1]], ...full });
   });
 
   it('begins a later page with the tier of its cursor', async () => {
     const after = (tier: Cursor['tier']) => ({ after: { tier, name: 'lib', weight: 1 } });
-    expect((await requests([1, 4, 4], after('equals'))).asked).to.deep.equal([[0, 1]]);
-    expect((await requests([1, 1, 4], after('startsWith'))).asked).to.deep.equal([[1], [2]]);
+    expect((await requests([1, 4, 4], after('equals'))).asked).to.deep.equal([[0, 1, 2]]);
+    expect((await requests([1, 1, 4], after('startsWith'))).asked).to.deep.equal([[1, 2]]);
     expect((await requests([1, 1, 4], after('containsElsewhere'))).asked).to.deep.equal([[2]]);
   });
 });

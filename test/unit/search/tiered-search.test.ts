@@ -9,7 +9,7 @@ const LIMIT = 3;
 const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1);
 
 /** Searches tiers of these numbers of names, the first name being exact, and records the searches. */
-async function search(first: number, second: number, firstTierSuffices?: boolean, after?: Cursor) {
+async function search(first: number, second: number, isLikelyFull?: boolean, after?: Cursor) {
   const asked: SearchBody[][] = [];
   const hits = (tier: string, count: number, exact: number): Hits => ({
     entries: Array.from({ length: Math.min(count, LIMIT + 1) }, (_, i) => `${tier}${i}`),
@@ -27,7 +27,7 @@ async function search(first: number, second: number, firstTierSuffices?: boolean
   };
   return {
     asked,
-    results: await searchTierByTier(run, { q: 'lib', limit: LIMIT, after }, firstTierSuffices),
+    results: await searchTierByTier(run, { q: 'lib', limit: LIMIT, after }, isLikelyFull),
   };
 }
 
@@ -44,9 +44,9 @@ describe('searchTierByTier', () => {
     [9, 9, [['first0'], ['first1', 'first2'], []], 3, true],
   ];
   for (const [first, second, ranks, count, truncated] of cases) {
-    it(`finds the same in tiers of ${first} and ${second} names, whatever the prediction`, async () => {
-      for (const prediction of [false, true]) {
-        const { results } = await search(first, second, prediction);
+    it(`finds the same in tiers of ${first} and ${second} names, whatever is likely`, async () => {
+      for (const isLikelyFull of [false, true]) {
+        const { results } = await search(first, second, isLikelyFull);
         expect(results.groups.map(({ entries }) => entries)).to.deep.equal(ranks);
         expect(results.groups.map(({ member }) => member)).to.deep.equal(['rank0', 'rank1', 'rank2']);
         expect(results).to.include({ count, truncated });
@@ -56,7 +56,7 @@ describe('searchTierByTier', () => {
 
   it('searches both tiers in one request unless the first is likely to be full', async () => {
     expect((await search(9, 9, false)).asked).to.deep.equal([[FIRST, SECOND]]);
-    expect((await search(9, 9)).asked, 'without a prediction').to.deep.equal([[FIRST, SECOND]]);
+    expect((await search(9, 9)).asked, 'by default').to.deep.equal([[FIRST, SECOND]]);
   });
 
   it('searches only a first tier that is likely to be full, and the second if it was not full', async () => {
@@ -64,13 +64,13 @@ describe('searchTierByTier', () => {
     expect((await search(1, 9, true)).asked).to.deep.equal([[FIRST], [SECOND]]);
   });
 
-  it('continues a later page in the first tier alone, and then in the second', async () => {
+  it('continues a later page in the first tier, and then in the second', async () => {
     const after: Cursor = { tier: 'startsWith', name: 'libx' };
     const [first] = searchTiers('lib', LIMIT + 1, after);
-    for (const prediction of [false, true]) {
-      expect((await search(9, 9, prediction, after)).asked).to.deep.equal([[first]]);
-      const { asked, results } = await search(1, 9, prediction, after);
-      expect(asked).to.deep.equal([[first], [SECOND]]);
+    expect((await search(9, 9, true, after)).asked).to.deep.equal([[first]]);
+    for (const isLikelyFull of [false, true]) {
+      const { asked, results } = await search(1, 9, isLikelyFull, after);
+      expect(asked).to.deep.equal(isLikelyFull ? [[first], [SECOND]] : [[first, SECOND]]);
       expect(results.groups.map(({ entries }) => entries)).to.deep.equal([
         ['first0'],
         [],
