@@ -25,14 +25,8 @@ const SLOW_MS = 500;
  */
 const SIMILAR_CONCURRENCY = 1;
 
-/** Maximum number of additions of one snapshot that are read at a time. */
-const FURTHER_PAGE_SIZE = 1000;
-
-/**
- * Maximum number of further reads in one request. The first read of each snapshot does not count. Further reads are
- * needed if many added packages were removed later.
- */
-const MAX_FURTHER_READS = 10;
+/** Maximum number of additions of one snapshot that are read: enough remain even if many were removed later. */
+const MAX_ADDITIONS = 1000;
 
 /** The members that a response adds to entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
@@ -101,7 +95,7 @@ export class Catalog {
   /**
    * At most `limit` packages that were added in the chain of a snapshot: the newest snapshot first, and within one
    * snapshot, the highest number first. Omits packages that were removed later. Ends at the first index of changes that
-   * is missing. Besides the first `limit` additions of each snapshot, reads at most 10,000 additions.
+   * is missing.
    * @param filter selects the names; without it, all names are included.
    * @throws {NoChainError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
@@ -113,41 +107,30 @@ export class Catalog {
   ): Promise<Addition[]> {
     const found = new Map<string, Addition>();
     const only = filterBy(snapshot.meta.name_rule, filter);
-    let furtherReads = 0;
     // The last id is the first snapshot of the chain, whose additions are unknown.
     for (const id of this.chains.idsOf(snapshot).slice(0, -1)) {
-      let below: number | undefined;
-      do {
-        if (below !== undefined && ++furtherReads > MAX_FURTHER_READS) return [...found.values()];
-        // Usually, most added packages still exist, and one small page is enough. Otherwise, larger pages need fewer
-        // reads.
-        const size = below === undefined ? limit : FURTHER_PAGE_SIZE;
-        const records = await this.#newestRecords(id, { size, below, filter: only }, requestId);
-        if (records === undefined) return [...found.values()];
-        const names = records.map(nameOf).filter((name) => !found.has(name));
-        const packages = names.length === 0 ? undefined : await this.lookup(snapshot, names, requestId);
-        for (const name of names) {
-          const entry = packages?.get(name);
-          // The lookup may find another spelling of the name. That spelling has its own addition record.
-          if (entry?.name === name) found.set(name, { snapshot: id, entry });
-        }
-        if (found.size >= limit) return [...found.values()].slice(0, limit);
-        below = records.length < size ? undefined : records.at(-1)?.after?.no;
-      } while (below !== undefined);
+      const records = await this.#newestRecords(id, only, requestId);
+      if (records === undefined) break;
+      const names = records.map(nameOf).filter((name) => !found.has(name));
+      if (names.length === 0) continue;
+      for (const [name, entry] of await this.lookup(snapshot, names, requestId)) {
+        // The lookup may find another spelling of the name. That spelling has its own addition record.
+        if (entry?.name === name) found.set(name, { snapshot: id, entry });
+      }
+      if (found.size >= limit) break;
     }
-    return [...found.values()];
+    return [...found.values()].slice(0, limit);
   }
 
-  /** A page of the additions of one snapshot, the highest numbers first; undefined if its changes are missing. */
+  /** The additions of one snapshot, the highest numbers first; undefined if its changes are missing. */
   async #newestRecords(
     id: string,
-    { size, below, filter }: { size: number; below: number | undefined; filter: NameFilter | undefined },
+    filter: NameFilter | undefined,
     requestId: string,
   ): Promise<ChangeRecord[] | undefined> {
-    const what = { requestId, limit: size, ...filter };
-    const search = (run: RunSearches) => run([newestAdditions(size, below, filter)]);
+    const search = (run: RunSearches) => run([newestAdditions(MAX_ADDITIONS, filter)]);
     try {
-      const [hits] = await this.#run(this.#changesOf([id]), what, search, isLike(filter));
+      const [hits] = await this.#run(this.#changesOf([id]), { requestId, ...filter }, search, isLike(filter));
       return hits?.entries.map(decodeRecord);
     } catch (error) {
       if (this.chains.shorten(error)) return undefined;

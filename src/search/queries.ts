@@ -114,12 +114,10 @@ export function changesInNameOrder(size: number, after: string | undefined, only
 
 /**
  * Records of packages that a snapshot added, by descending package number.
- * @param below the lowest number of the previous page.
  * @param only selects the names; by default, all.
  */
-export function newestAdditions(size: number, below?: number, only?: NameFilter): SearchBody {
-  const lower = below === undefined ? {} : { filter: [{ range: { no: { lt: below } } }] };
-  const query = { bool: allOf({ filter: [{ term: { change: 'added' } }] }, lower, selectedBy(only)) };
+export function newestAdditions(size: number, only?: NameFilter): SearchBody {
+  const query = { bool: allOf({ filter: [{ term: { change: 'added' } }] }, selectedBy(only)) };
   return hitsOf(size, { query, sort: [{ no: 'desc' }] });
 }
 

@@ -192,15 +192,11 @@ describe('changesInNameOrder with a filter', () => {
 });
 
 describe('newestAdditions', () => {
-  it('follows a page by number', () => {
-    const { query } = newestAdditions(100, 7, { q: 'li', match: 'contains' }) as { query: object };
+  it('selects names by a filter', () => {
+    const { query } = newestAdditions(100, { q: 'li', match: 'contains' }) as { query: object };
     expect(query).to.deep.equal({
       bool: {
-        filter: [
-          { term: { change: 'added' } },
-          { range: { no: { lt: 7 } } },
-          { match: { 'name.bigrams': 'li' } },
-        ],
+        filter: [{ term: { change: 'added' } }, { match: { 'name.bigrams': 'li' } }],
       },
     });
   });
