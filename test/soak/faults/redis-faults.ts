@@ -100,7 +100,6 @@ export const redisFaults: Fault[] = [
       }
     },
   },
-  fault('progress of another version', ['progress written by another version'], async (stack) => {
     const progress = '{"version":99,"phase":"resting"}';
     await stack.engines.redis.set(stack.progressKey, progress, 'PX', 10_000);
     await stack.rebuild();
