@@ -3,12 +3,9 @@
  * the date is past.
  * @returns undefined if the value is missing, or has neither form.
  */
-export function retryAfterSeconds(
-  retryAfter: string | null | undefined,
-  now = Date.now(),
-): number | undefined {
+export function retryAfterSeconds(retryAfter: string | null | undefined): number | undefined {
   const text = retryAfter ?? '';
   if (/^\d+$/.test(text)) return Number(text);
-  const seconds = text.endsWith('GMT') ? Math.ceil((Date.parse(text) - now) / 1000) : NaN;
+  const seconds = text.endsWith('GMT') ? Math.ceil((Date.parse(text) - Date.now()) / 1000) : NaN;
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }
