@@ -65,7 +65,6 @@ interface Load {
 export class Stack {
   readonly alias: string;
   readonly lockKey: string;
-  readonly progressKey: string;
   readonly #failureKey: string;
 
   private constructor(
@@ -81,9 +80,8 @@ export class Stack {
     readonly snapshots: Snapshots,
   ) {
     this.alias = aliasOf(slug);
-    this.lockKey = `${slug}:rebuild:lock`;
-    this.progressKey = `${slug}:rebuild:progress`;
-    this.#failureKey = `${slug}:rebuild:last-failure`;
+    this.lockKey = `${slug}:rebuild-v2:lock`;
+    this.#failureKey = `${slug}:rebuild-v2:last-failure`;
   }
 
   /** Starts everything and loads the first two snapshots. */

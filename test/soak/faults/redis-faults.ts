@@ -100,8 +100,4 @@ export const redisFaults: Fault[] = [
       }
     },
   },
-    const progress = '{"version":99,"phase":"resting"}';
-    await stack.engines.redis.set(stack.progressKey, progress, 'PX', 10_000);
-    await stack.rebuild();
-  }),
 ];
