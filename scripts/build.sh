@@ -11,7 +11,7 @@ require="import { createRequire as requireFrom } from 'node:module'; const requi
 # for a day, because a command that is still running may load them.
 mkdir -p dist/chunks
 find dist/chunks -name "*.js" -mtime +0 -delete
-for_node src/main.ts src/cli/{dataset,keys,kibana-setup,rebuild,rollback}.ts --format=esm --splitting --outbase=src --outdir=dist \
+for_node src/main.ts src/cli/{dataset,keys,rebuild,rollback}.ts --format=esm --splitting --outbase=src --outdir=dist \
   "--chunk-names=chunks/[name]-[hash]" "--banner:js=$require"
 # The rebuild of the server.
 for_node src/cli/rebuild.ts --outfile=dist/cli/rebuild.cjs --define:import.meta.url=moduleUrl \

@@ -300,17 +300,3 @@ export function readKeysConfig(env: NodeJS.ProcessEnv) {
     password: value.ELASTICSEARCH_ADMIN_PASSWORD,
   };
 }
-
-const kibanaVariables = settings.pick({ REGISTRY_SLUG: true }).extend({
-  KIBANA_URL: plainUrl.default('http://127.0.0.1:5601'),
-  KIBANA_API_KEY: apiKey.optional(),
-});
-
-/**
- * Reads the configuration of `npm run kibana:setup`.
- * @throws {ConfigError} like `readConfig`.
- */
-export function readKibanaConfig(env: NodeJS.ProcessEnv) {
-  const value = read(kibanaVariables, env);
-  return { url: value.KIBANA_URL, apiKey: value.KIBANA_API_KEY, slug: value.REGISTRY_SLUG };
-}

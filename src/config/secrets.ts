@@ -6,7 +6,6 @@ const SECRETS = [
   'ELASTICSEARCH_REBUILD_API_KEY',
   'ELASTICSEARCH_ADMIN_PASSWORD',
   'DATASET_AUTHORIZATION',
-  'KIBANA_API_KEY',
   'REBUILD_SECRET',
   'BYPASS_SECRET',
 ];
@@ -17,7 +16,7 @@ export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name)
   name.toLowerCase(),
 ]);
 /** Variables with a URL. The user information and the query of the URL may be secret. */
-const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', 'KIBANA_URL', ...PROXIES];
+const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', ...PROXIES];
 
 /** Variables with several URLs, and their separators. */
 const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: /\s+/ };

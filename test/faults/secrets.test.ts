@@ -19,7 +19,6 @@ const REDIS_PASSWORD = secret('redis/pass"word-change-me');
 const WRONG_PASSWORD = secret('wrong@password-change-me');
 const DATASET_PASSWORD = secret('dataset:password-change-me');
 const DATASET_TOKEN = secret('dataset+token-change-me');
-const KIBANA_KEY = secret('kibana-key-change-me');
 
 /** At log level trace, whose lines include those of all others. */
 describe('Secrets', function () {
@@ -129,7 +128,6 @@ describe('Secrets', function () {
       ['dev/start', { DATASET_URL: secretDataset() }],
       ['cli/rebuild', {}, ['--dataset', secretDataset()]],
       ['cli/rollback', wrongRedis()],
-      ['cli/kibana-setup', { KIBANA_URL: new URL(web.url).origin, KIBANA_API_KEY: KIBANA_KEY }],
     ];
     const ended = commands.map(async ([script, env, args]) => {
       const program = start(script, env, args);

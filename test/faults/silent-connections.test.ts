@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as z from 'zod';
 import { createReadClient, createRebuildClient } from '../../src/elasticsearch/elasticsearch.js';
-import { Kibana } from '../../src/cli/kibana.js';
 import { createRedis } from '../../src/redis/redis.js';
 import { SearchPool } from '../../src/elasticsearch/search-pool.js';
 import { createLogger } from '../../src/util/log.js';
@@ -12,7 +11,6 @@ import { ApiClient } from '../../src/mcp/api-client.js';
 import { EXPORT_TIMEOUT_MS } from '../../src/snapshot/name-order.js';
 import { EngineLink } from '../support/engine-link.js';
 import { engines } from '../support/engines.js';
-import { level, withKibana } from '../support/kibana-server.js';
 import { downloadList } from '../support/list-server.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -82,7 +80,7 @@ describe('A connection that silently stops forwarding', function () {
     ]);
   });
 
-  it('is replaced within a minute by the client of Kibana, the MCP server, and downloads', async () => {
+  it('is replaced within a minute by the MCP server and downloads', async () => {
     const server = createServer((request, response) => {
       const body =
         request.url === '/list.csv' ? 'name,url\na,https://registry.example/a\n' : '{"name":"value"}';
@@ -96,12 +94,6 @@ describe('A connection that silently stops forwarding', function () {
     const calling = expectReplaced(link, 'MCP', () =>
       api.get('stats', [], z.object({ name: z.string() }), signal),
     );
-    const importing = withKibana([level(200, 'available')], undefined, async (url) => {
-      const kibana = await linkTo(url);
-      await expectReplaced(kibana, 'Kibana', () =>
-        new Kibana({ url: kibana.url + new URL(url).pathname, apiKey: undefined }).ready(() => undefined, 0),
-      );
-    });
     const downloading = async () => {
       const held = await linkTo(target);
       const options = { template: undefined, timeoutSeconds: MINUTE_MS / 1000, windowMs: 500 };
@@ -115,6 +107,6 @@ describe('A connection that silently stops forwarding', function () {
       // The origin is asked again, on another connection.
       await loading;
     };
-    await Promise.all([calling, importing, downloading()]);
+    await Promise.all([calling, downloading()]);
   });
 });

@@ -173,14 +173,19 @@ describe('On startup,', function () {
   });
 
   it('a command stops on a signal, also as the first process of a container', async () => {
+    const proxy = await EngineProxy.start(engines().elasticsearch.url);
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const program = new SpawnedCli('cli/kibana-setup', { KIBANA_URL: address.origin }, [], asFirst);
-      await program.prints(/Waiting/, 30_000);
+      const held = proxy.hold('before', () => true);
+      const env = { ...environment(), ELASTICSEARCH_URL: proxy.url };
+      const program = new SpawnedCli('cli/rollback', env, [], asFirst);
+      await held.arrived;
       await signalFirst(program, 'SIGUSR2');
       await signalFirst(program, signal);
       expect(await program.exit(), signal).to.equal(130);
       expect(program.stderr).to.equal('');
+      held.release();
     }
+    await proxy.close();
   });
 
   describe('The health check of the image', () => {

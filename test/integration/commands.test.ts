@@ -145,7 +145,6 @@ describe('The command line', function () {
       ['cli/rebuild', 'npm run rebuild', ['--help']],
       ['cli/rollback', 'npm run rollback', ['-h']],
       ['cli/keys', 'npm run --silent keys', ['--revoke-others', '--help']],
-      ['cli/kibana-setup', 'npm run kibana:setup', ['--help']],
       ['cli/dataset', 'npm run dataset', ['--unknown', '-h']],
       ['dev/start', 'npm start', ['--help']],
     ] as const) {

@@ -1,11 +1,18 @@
 import { readFileSync } from 'node:fs';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { run } from '../../dev/run.js';
 import { VARIABLES } from '../../src/config/config.js';
+import { withNodes } from '../support/node-servers.js';
 
-const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const ROOT = new URL('../../', import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 
 interface Service {
+  command: string[];
   env_file?: string[];
   profiles?: string[];
   volumes?: string[];
@@ -68,5 +75,81 @@ describe('docker-compose.yml', () => {
     const services = { ...servicesOf('docker-compose.yml'), ...servicesOf('deploy/siblings.yml') };
     const withProfile = Object.keys(services).filter((name) => services[name]?.profiles?.includes('kibana'));
     expect(withProfile).to.have.members(['kibana', 'kibana-setup', 'sibling-kibana-setup']);
+  });
+});
+
+describe('The import into Kibana', () => {
+  const OBJECTS = read('deploy/kibana/saved-objects.ndjson');
+  const IMPORTED = '{"successCount":9,"success":true,"warnings":[]}';
+  const REJECTED = '{"successCount":8,"success":false,"errors":[{"id":"registry-packages-total"}]}';
+  const setupOf = (path: string, name: string) =>
+    serviceOf(path, name).command.join('').replaceAll('$$', '$');
+  const [, guide = ''] =
+    /^```sh\nexport REGISTRY_SLUG=.*\n(sed[^`]+)```$/m.exec(read('docs/operations.md')) ?? [];
+  const ADDRESS = /http:\/\/[^/]+:5601/;
+  const commands = {
+    'docker-compose.yml': setupOf('docker-compose.yml', 'kibana-setup'),
+    'deploy/siblings.yml': setupOf('deploy/siblings.yml', 'sibling-kibana-setup'),
+    'docs/operations.md': guide,
+  };
+
+  /** A form with one file whose name has the extension that Kibana requires. */
+  const FORM =
+    /^--(\S+)\r\nContent-Disposition: form-data; name="file"; filename="[^"]+\.ndjson"\r\n(?:\S.*\r\n)*\r\n([^]*)\r\n--\1--\r\n$/;
+
+  /**
+   * Runs a command with a Kibana that responds like this, in turn.
+   * @returns the received files, and how the command failed, if it did.
+   */
+  async function importInto(responses: [status: number, body: string][], command: string, slug: string) {
+    const files: string[] = [];
+    const respond = ({ method, url, headers }: IncomingMessage, body: string): [number, string] => {
+      const [, , file] = FORM.exec(body) ?? [];
+      if (method !== 'POST' || url !== '/api/saved_objects/_import?overwrite=true') return [404, ''];
+      if (headers['kbn-xsrf'] === undefined || file === undefined) return [400, ''];
+      return responses[files.push(file) - 1] ?? [404, ''];
+    };
+    const listener: RequestListener = (request, response) =>
+      void text(request)
+        .then((body) => respond(request, body))
+        .then(([status, body]) => response.writeHead(status).end(body));
+    const failure = await withNodes([listener], async ([url = '']) => {
+      const line = command.replace(ADDRESS, url).replace('--retry-delay 5', '--retry-delay 1');
+      try {
+        await run('env', [`REGISTRY_SLUG=${slug}`, 'sh', '-c', line], { cwd: fileURLToPath(ROOT) });
+        return undefined;
+      } catch (error) {
+        const { code, stderr } = error as { code: number; stderr: string };
+        return { code, stderr };
+      }
+    });
+    return { files, failure };
+  }
+
+  for (const [path, command] of Object.entries(commands)) {
+    it(`waits until Kibana is ready, and sends the objects of the registry: ${path}`, async () => {
+      // The slug begins with the alias of the default registry, and ends like an object of it.
+      const slug = 'registry-packages-total';
+      const objects = OBJECTS.replaceAll('registry-packages', `${slug}-packages`);
+      const starting: [number, string] = [503, 'Kibana server is not ready yet'];
+      const { files, failure } = await importInto([starting, [200, IMPORTED]], command, slug);
+      expect(failure).to.equal(undefined);
+      expect(files).to.deep.equal(Array(2).fill(objects));
+    });
+
+    it(`fails with the response if Kibana rejects it: ${path}`, async () => {
+      for (const response of [
+        [200, REJECTED],
+        [403, '{"message":"Forbidden"}'],
+      ] as [number, string][]) {
+        const { failure } = await importInto([response], command, 'registry');
+        expect(failure).to.deep.equal({ code: 1, stderr: response[1] });
+      }
+    });
+  }
+
+  it('leaves the objects of the default registry unchanged', async () => {
+    const { files } = await importInto([[200, IMPORTED]], commands['docker-compose.yml'], '');
+    expect(files).to.deep.equal([OBJECTS]);
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { DATASET_FORMATS } from '../../../src/config/dataset-format.js';
-import { ConfigError, readConfig, readKeysConfig, readKibanaConfig } from '../../../src/config/config.js';
+import { ConfigError, readConfig, readKeysConfig } from '../../../src/config/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
 const REQUIRED = { ELASTICSEARCH_URL: NODE };
@@ -146,7 +146,6 @@ describe('readConfig', () => {
         expect(config, variable).to.have.nested.property(path).that.deep.equals(value);
       }
     }
-    expect(readKibanaConfig({ KIBANA_URL: 'http://kibana:5601\n' }).url).to.equal('http://kibana:5601');
     const files = { DATASET_FORMAT: 'debian', DATASET_URL: '\nhttp://a/1\n  http://a/2\n' };
     const { dataset } = readConfig({ ...REQUIRED, ...files, PACKAGE_URL_TEMPLATE: 'https://a/{name}\n' });
     expect(dataset).to.deep.include({
@@ -329,26 +328,6 @@ describe('readConfig', () => {
         /^PORT must .+\nELASTICSEARCH_URL is .+\nREDIS_URL must .+\nREBUILD_SECRET must .+\nTRUSTED_PROXIES must .+$/,
       )
       .and.does.not.contain('hush');
-  });
-});
-
-describe('readKibanaConfig', () => {
-  it('requires no variable', () => {
-    const config = { url: 'http://127.0.0.1:5601', apiKey: undefined, slug: 'registry' };
-    expect(readKibanaConfig({ KIBANA_API_KEY: '' })).to.deep.equal(config);
-  });
-
-  it('reads every variable', () => {
-    const env = { KIBANA_URL: 'https://kibana:5601/s/x', KIBANA_API_KEY: 'key', REGISTRY_SLUG: 'pub-dev_2' };
-    const config = { url: 'https://kibana:5601/s/x', apiKey: 'key', slug: 'pub-dev_2' };
-    expect(readKibanaConfig(env)).to.deep.equal(config);
-  });
-
-  it('states the expected value of a malformed variable in one line', () => {
-    for (const address of ['kibana:5601', 'http://u:hush@kibana', 'http://kibana?hush'])
-      expectRejected(readKibanaConfig, 'KIBANA_URL', address);
-    expectRejected(readKibanaConfig, 'KIBANA_API_KEY', 'hush\n');
-    expectRejected(readKibanaConfig, 'REGISTRY_SLUG', 'Debian');
   });
 });
 
