@@ -1,15 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { flip } from '../../src/rebuild/steps/flip.js';
-import { createIndex } from '../../src/rebuild/steps/create.js';
-import { kibanaFieldsOf } from '../../src/rebuild/steps/kibana-fields.js';
-import type { Snapshot } from '../../src/snapshot/snapshot.js';
 import { aliasOf, changesIndexOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
-import { SHARED_PACKAGES, useService, useSharedService, type Service } from '../support/service.js';
-import { STEP } from '../support/step.js';
+import { SHARED_PACKAGES, useService, useSharedService } from '../support/service.js';
 
 /** Types of fields that the operations of Lens require. */
 const WHOLE_NUMBERS = ['long', 'integer', 'short', 'byte'];
@@ -172,31 +167,7 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
       names.map((_, i) => [(i + 1) * 5, i + 1]),
     );
   });
-
-  it('works again with the next rebuild after serving a snapshot without its fields', async () => {
-    const { service } = suite;
-    const before = await service.get('/search?q=sc');
-    await serveWithoutFacets(service);
-    expect((await service.get('/search?q=sc', { headers: { 'Cache-Control': 'no-cache' } })).text).to.equal(
-      before.text,
-    );
-    expect(await rows('scopes')).to.be.empty;
-    await suite.publish(packages);
-    expect(await rows('scopes')).to.deep.include({ scope: '@scope', packages: 2 });
-  });
 });
-
-/** Makes the service serve a copy of its index whose packages lack the fields for Kibana, as in an earlier release. */
-async function serveWithoutFacets({ elasticsearch, alias, server }: Service): Promise<void> {
-  const { index, meta } = server.snapshots.current as Snapshot;
-  const older = newIndexName(alias, new Date());
-  await createIndex(elasticsearch, 'packages', { index: older, meta }, STEP);
-  const source = { index, _source: { excludes: Object.keys(kibanaFieldsOf('name')) } };
-  await elasticsearch.reindex({ source, dest: { index: older }, refresh: true });
-  await flip(elasticsearch, alias, { from: index, to: older }, STEP);
-  await server.snapshots.refresh();
-  expect(server.snapshots.current?.index).to.equal(older);
-}
 
 /** The columns that a visualization of any kind shows. */
 function columnsShown(visualization: unknown): string[] {
