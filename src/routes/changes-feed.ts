@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { Feed } from 'feed';
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { memoizedParser } from '../http/request/query-params.js';
@@ -86,38 +85,37 @@ function feedOf(
   additions: readonly Addition[],
   filter: NameFilter | undefined,
 ): string {
-  const source = legalXml(meta.source);
   const address = addressOf(filter);
-  const feed = new Feed({
-    id: uuidUrn(filter === undefined ? slug : `${slug} ${address}`),
-    // The library treats `&amp;` in the title as an ampersand that is already escaped.
-    title: legalXml(`New packages of ${source}${describe(filter)}`).replaceAll('&amp;', '&amp;amp;'),
-    author: { name: source },
-    updated: dateOf(newest),
-    generator: 'package-registry-search',
-  });
-  for (const { snapshot: id, entry } of additions) {
-    feed.addItem({
-      // The id of an entry changes only if the package is removed and added again.
-      id: uuidUrn(`${slug} ${id} ${entry.name}`),
-      title: escapeHtml(legalXml(`${entry.name} ${entry.version}`)),
-      link: iriOf(entry.url),
-      date: dateOf(id),
-    });
-  }
-  // The library allows only absolute URLs, so the relative link is inserted into its output.
-  const self = `<link rel="self" href="${address.replaceAll('&', '&amp;')}"/>`;
-  return feed.atom1().replace('</generator>', `$&\n    ${self}`);
+  const entries = additions.map(
+    // The id of an entry changes only if the package is removed and added again.
+    ({ snapshot: id, entry }) => `
+  <entry>
+    <id>${uuidUrn(`${slug} ${id} ${entry.name}`)}</id>
+    <title>${escapeXml(`${entry.name} ${entry.version}`)}</title>
+    <link href="${escapeXml(iriOf(entry.url))}"/>
+    <updated>${dateOf(id)}</updated>
+  </entry>`,
+  );
+  return `<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom">
+  <id>${uuidUrn(filter === undefined ? slug : `${slug} ${address}`)}</id>
+  <title>${escapeXml(`New packages of ${meta.source}${describe(filter)}`)}</title>
+  <author><name>${escapeXml(meta.source)}</name></author>
+  <updated>${dateOf(newest)}</updated>
+  <generator>package-registry-search</generator>
+  <link rel="self" href="${escapeXml(address)}"/>${entries.join('')}
+</feed>
+`;
 }
 
 /** When a snapshot was built. The Unix epoch, if its index was restored under a name without a date. */
-function dateOf(id: string): Date {
-  return new Date(Date.parse(builtAt(id) ?? '') || 0);
+function dateOf(id: string): string {
+  return builtAt(id) ?? '1970-01-01T00:00:00Z';
 }
 
 /** The URL that a browser requests for a link to `url`, encoded as an IRI. */
 function iriOf(url: string): string {
-  const { href } = new URL(legalXml(url));
+  const { href } = new URL(url);
   const path = href.indexOf('/', href.indexOf('//') + 2);
   const fragment = href.indexOf('#');
   return href.replace(NOT_IRI, (character, at: number) =>
@@ -125,13 +123,9 @@ function iriOf(url: string): string {
   );
 }
 
-function legalXml(text: string): string {
-  return text.replace(NOT_XML, '\uFFFD');
-}
-
-/** The library marks the titles of entries as HTML. */
-function escapeHtml(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+/** For text and attributes in double quotes. */
+function escapeXml(text: string): string {
+  return text.replace(NOT_XML, '\uFFFD').replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 /** A name-based UUID of version 8 (RFC 9562): the first bits of a SHA-256. */

@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
  * headers, such as a new member or a different order of results. A newer release may serve the same index. Without the
  * increment, clients would then get 304 for a changed response.
  */
-export const FORMAT_VERSION = 5;
+export const FORMAT_VERSION = 6;
 
 /**
  * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same format. The tag
