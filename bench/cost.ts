@@ -41,29 +41,6 @@ export interface Cost {
   baseline: number;
 }
 
-/**
- * Sends the requests of a contender and reads clocks before and after.
- * @param clocks each returns the time used so far, in milliseconds.
- * @returns the time used per request, by clock.
- */
-export async function timePerRequest<Name extends string>(
-  { server, requests, status = 200 }: Contender,
-  clocks: Record<Name, () => Promise<number>>,
-): Promise<Record<Name, number>> {
-  const client = new BaselineClient(server.url, CONNECTIONS);
-  const read = () => Promise.all(Object.values<() => Promise<number>>(clocks).map((clock) => clock()));
-  await sendAll(client, requests, status);
-  const before = await read();
-  for (let turn = 0; turn < TURNS; turn++) await sendAll(client, requests, status);
-  const after = await read();
-  await client.close();
-  const used = Object.keys(clocks).map((name, i) => [
-    name,
-    ((after[i] as number) - (before[i] as number)) / (TURNS * requests.length),
-  ]);
-  return Object.fromEntries(used) as Record<Name, number>;
-}
-
 async function sendAll(
   client: BaselineClient,
   requests: readonly BenchRequest[],

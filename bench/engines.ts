@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import type { Service } from '../dev/service.js';
 import { startService } from '../dev/services.js';
 import { findPaths, makeFolder, type Identity } from '../dev/paths.js';
@@ -43,17 +42,6 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
     await Promise.all([elasticsearch.stop(), redis.stop()]);
     await rm(folder, { recursive: true, force: true });
     await rm(input, { recursive: true, force: true });
-  }
-}
-
-/** The processor time used by Redis so far, in milliseconds. */
-export async function redisTime(url: string): Promise<number> {
-  const redis = new Redis(url);
-  try {
-    const seconds = (await redis.info('cpu')).matchAll(/^used_cpu_(?:sys|user):(\S+)/gm);
-    return [...seconds].reduce((sum, [, value]) => sum + Number(value) * 1000, 0);
-  } finally {
-    redis.disconnect();
   }
 }
 

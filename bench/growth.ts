@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { sampleNames } from '../test/fixtures/generated-dataset.js';
 import { KINDS, makeQueries, type Kind, type Query } from '../test/fixtures/queries.js';
 import { pick, seededRandom } from '../test/fixtures/random.js';
@@ -22,6 +23,15 @@ import {
 } from './measure.js';
 import { ServerProcess } from './processes.js';
 import { typo } from './typos.js';
+
+/**
+ * `npm run bench -- --names 10000000` measures loads, rebuilds and requests with `SMALL` names and with that many, on one
+ * Elasticsearch. Requests to the two sizes take turns, and the median over rounds counts. Prints the figures, writes them
+ * to `RESULTS`, and draws `CHART`. The exit code is 1 if a goal was missed.
+ */
+
+const { values } = parseArgs({ options: { names: { type: 'string', default: '1000000' } } });
+const NAMES = Number(values.names);
 
 /** The smaller number of names. The larger dataset begins with the same names. */
 const SMALL = 250_000;
@@ -86,42 +96,6 @@ interface Served {
 
 /** The larger dataset is the first one, because ratios divide by the smaller one. */
 type BothServed = readonly [large: Served, small: Served];
-
-/**
- * Measures loads, rebuilds and requests with `SMALL` names and with `names`, on one Elasticsearch. Requests to
- * the two sizes take turns, and the median over rounds counts. Prints the figures, writes them to `RESULTS`,
- * and draws `CHART`. Sets the exit code to 1 if a goal was missed.
- * @throws {RangeError} if `names` is not an integer above `SMALL`.
- */
-export async function measureGrowth(names: number): Promise<void> {
-  if (!Number.isSafeInteger(names) || names <= SMALL) {
-    throw new RangeError(`--names must be an integer above ${SMALL.toLocaleString('en')}`);
-  }
-  const figures = new Figures();
-  await withEngines(async ({ elasticsearch, input }) => {
-    const env = uncachedEnv(elasticsearch.url);
-    for (const size of [SMALL, names]) {
-      await measureLoad(figures, size, env, input);
-      await measureChangedRebuild(figures, size, env, input);
-    }
-    // A process that has loaded a dataset is slower than one that only serves it.
-    const large = await serve(names, env);
-    const small = await serve(SMALL, env);
-    const both = [large, small] as const;
-    try {
-      const sample = await sampleNames(SMALL);
-      await compareSearches(figures, both, sample);
-      for (const served of both) await comparePages(figures, served);
-      await compareSimilar(figures, both, sample);
-      for (const served of both) await measureChanges(figures, served, sample, names);
-    } finally {
-      await Promise.all(both.map(({ client }) => client.close()));
-      await Promise.all(both.map(({ service }) => service.stop()));
-    }
-  });
-  await publish(figures, names);
-  exitByGoals();
-}
 
 async function measureLoad(
   figures: Figures,
@@ -320,3 +294,31 @@ function columnOf(size: number): string {
 function rounded(value: number): number {
   return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }
+
+if (!Number.isSafeInteger(NAMES) || NAMES <= SMALL) {
+  throw new RangeError(`--names must be an integer above ${SMALL.toLocaleString('en')}`);
+}
+const figures = new Figures();
+await withEngines(async ({ elasticsearch, input }) => {
+  const env = uncachedEnv(elasticsearch.url);
+  for (const size of [SMALL, NAMES]) {
+    await measureLoad(figures, size, env, input);
+    await measureChangedRebuild(figures, size, env, input);
+  }
+  // A process that has loaded a dataset is slower than one that only serves it.
+  const large = await serve(NAMES, env);
+  const small = await serve(SMALL, env);
+  const both = [large, small] as const;
+  try {
+    const sample = await sampleNames(SMALL);
+    await compareSearches(figures, both, sample);
+    for (const served of both) await comparePages(figures, served);
+    await compareSimilar(figures, both, sample);
+    for (const served of both) await measureChanges(figures, served, sample, NAMES);
+  } finally {
+    await Promise.all(both.map(({ client }) => client.close()));
+    await Promise.all(both.map(({ service }) => service.stop()));
+  }
+});
+await publish(figures, NAMES);
+exitByGoals();

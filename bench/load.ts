@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
-import { generatedPackages, writePackages } from '../test/fixtures/generated-dataset.js';
+import { writeDataset } from '../test/fixtures/generated-dataset.js';
 import { msearchRequest, parseResponse, type SearchBody } from '../src/elasticsearch/msearch.js';
 import { NameSample, PAGE_SIZE, SAMPLE_SIZE } from '../src/search/name-sample.js';
-import type { PackageEntry } from '../src/snapshot/package-document.js';
 import type { SnapshotMeta } from '../src/snapshot/snapshot-meta.js';
 import { elasticsearchTime } from './engines.js';
 import { BaselineClient } from './measure.js';
@@ -48,8 +47,6 @@ interface LoadOptions {
   /** Keeps the dataset file, for a rebuild. */
   keep?: boolean;
   slug?: string;
-  /** As many packages as are loaded, instead of generated ones. */
-  packages?: AsyncIterable<PackageEntry>;
 }
 
 /** Starts a service that can rebuild from a file, and has metrics. @param env selects a registry that was loaded. */
@@ -65,10 +62,10 @@ export function startRebuildable(path: string, env: Record<string, string>): Pro
 /** Loads `size` generated names with a new service. */
 export async function load(
   size: number,
-  { env, folder, keep = false, slug = slugOf(size), packages = generatedPackages(size) }: LoadOptions,
+  { env, folder, keep = false, slug = `bench${size}` }: LoadOptions,
 ): Promise<Loaded> {
   const path = join(folder, `names-${size}.csv`);
-  await writePackages(path, packages);
+  await writeDataset(path, size);
   const bar = new SingleBar({
     format: `  ${size.toLocaleString('en').padStart(10)} names {bar} {percentage}% {phase}`,
   });
@@ -101,7 +98,7 @@ export async function load(
   return { service, slug, seconds, engineTime, index: await servedIndex(elasticsearch, slug) };
 }
 
-export async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
+async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
   const alias = (await (await fetch(`${elasticsearch}/${aliasOf(slug)}`)).json()) as object;
   return Object.keys(alias)[0] as string;
 }
@@ -122,10 +119,6 @@ export async function estimateOf(
     await sample.grow({ meta: { total, name_rule: 'exact' } as SnapshotMeta }, run);
   await client.close();
   return (q, limit) => sample.fills(q, limit, total);
-}
-
-export function slugOf(size: number): string {
-  return `bench${size}`;
 }
 
 export function searchPath({ q }: { q: string }): string {

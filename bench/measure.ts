@@ -1,4 +1,3 @@
-import autocannon from 'autocannon';
 import { Pool, type Dispatcher } from 'undici';
 import { median } from '../test/fixtures/statistics.js';
 
@@ -62,24 +61,6 @@ export async function throughput<T>(
   };
   await Promise.all(Array.from({ length: connections }, worker));
   return done / ((performance.now() - began) / 1000);
-}
-
-/** Requests per second to one URL. @throws {Error} if any response has a status other than `status`. */
-export async function requestsPerSecond(
-  url: string,
-  status: number,
-  seconds: number,
-  headers: Record<string, string> = {},
-): Promise<number> {
-  const result = await autocannon({ url, headers, connections: 16, duration: seconds });
-  const { statusCodeStats, errors, timeouts } = result as typeof result & {
-    statusCodeStats: Record<string, { count: number }>;
-  };
-  const others = Object.keys(statusCodeStats).filter((code) => code !== String(status));
-  if (others.length > 0 || errors > 0 || timeouts > 0) {
-    throw new Error(`${url} responded with ${others.join(', ')}; ${errors} errors, ${timeouts} timeouts`);
-  }
-  return result.requests.average;
 }
 
 interface GetOptions {

@@ -15,7 +15,7 @@ import { searchP99 } from './search-p99.js';
 import { typo } from './typos.js';
 
 /**
- * `npm run bench -- names` measures look-alikes, exact names and walks by `next`, relative to cold searches of
+ * `npm run bench -- names` measures look-alikes, exact names, walks by `next` and rebuilds, relative to cold searches of
  * the same run. The exit code is 1 if a goal was missed.
  */
 
@@ -32,6 +32,8 @@ const LOOKUP_NAMES = 100;
 const FLOOD_CLIENTS = 16;
 const FLOOD_ROUNDS = 5;
 
+/** Rebuilds while searches are measured. */
+const REBUILDS = 3;
 const REBUILD_TIMEOUT_MS = 30 * 60_000;
 const POLL_MS = 500;
 
@@ -105,12 +107,36 @@ async function waitUntil(condition: () => Promise<boolean>, what: string): Promi
   }
 }
 
+async function startRebuild(service: ServerProcess): Promise<void> {
+  const rebuild = () => fetch(`${service.url}/rebuild?secret=${SECRET}&force=true`);
+  // 503 while the previous rebuild is still pruning.
+  await waitUntil(async () => (await rebuild()).status === 202, 'a rebuild to start');
+}
+
+/** The id of the served snapshot. */
+async function snapshotOf(service: ServerProcess): Promise<string | null> {
+  return (await fetch(`${service.url}/stats`)).headers.get('X-Snapshot');
+}
+
+async function searchDuringRebuilds(service: ServerProcess, names: readonly string[]): Promise<void> {
+  const client = new BaselineClient(service.url, 64);
+  const ratios: number[] = [];
+  for (let round = 0; round < REBUILDS; round++) {
+    const idle = await searchP99(client, names);
+    const before = await snapshotOf(service);
+    await startRebuild(service);
+    const flipped = waitUntil(async () => (await snapshotOf(service)) !== before, 'another snapshot');
+    ratios.push((await searchP99(client, names, flipped)) / idle);
+  }
+  await client.close();
+  report('searches during a rebuild: p99 ÷ idle, median', median(ratios), 2);
+  console.log(`  rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}`);
+}
+
 /** Follows `next` to the end during a flip; every package must appear once, all from one snapshot. */
 async function walk(service: ServerProcess, path: string, expected: number): Promise<void> {
   const before = await service.megabytes();
-  const rebuild = () => fetch(`${service.url}/rebuild?secret=${SECRET}&force=true`);
-  // 503 while the rebuild of the previous walk is still pruning.
-  await waitUntil(async () => (await rebuild()).status === 202, 'a rebuild to start');
+  await startRebuild(service);
   const seen = new Set<number>();
   const snapshots = new Set<string | null>();
   let entries = 0;
@@ -124,9 +150,7 @@ async function walk(service: ServerProcess, path: string, expected: number): Pro
     const target = /<(\?[^>]*)>; rel="next"/.exec(response.headers.get('Link') ?? '')?.[1];
     next = target && path.replace(/\?.*/, '') + target;
     if (isFlipped || entries * 2 <= expected) continue;
-    const hasFlipped = async () =>
-      !snapshots.has((await fetch(`${service.url}/stats`)).headers.get('X-Snapshot'));
-    await waitUntil(hasFlipped, 'another snapshot to be served');
+    await waitUntil(async () => !snapshots.has(await snapshotOf(service)), 'another snapshot to be served');
     isFlipped = true;
   }
   const isWhole = entries === expected && seen.size === expected && snapshots.size === 1 && isFlipped;
@@ -159,6 +183,7 @@ await withEngines(async ({ elasticsearch, input }) => {
     // The most expensive names for Elasticsearch: the longest, from an alphabet of thousands.
     const ideograph = () => String.fromCodePoint(integer(random, 0x4e00, 0x9fff));
     await flood(service, names, '100 ideographs each', () => Array.from({ length: 100 }, ideograph).join(''));
+    await searchDuringRebuilds(service, names);
     await walk(service, '/browse?limit=500', NAMES);
     await walk(service, '/search?q=li&limit=500', containing);
   } finally {

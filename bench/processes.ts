@@ -73,13 +73,6 @@ export class ServerProcess {
     return (await processorTime(this.pid)) / 1000;
   }
 
-  /** Time spent on garbage collection so far, in milliseconds. Requires metrics. */
-  async collectionTime(): Promise<number> {
-    const text = await (await fetch(`${this.metricsUrl}/metrics`)).text();
-    const sums = text.matchAll(/^nodejs_gc_duration_seconds_sum\{.*\} (\S+)$/gm);
-    return [...sums].reduce((total, [, seconds]) => total + Number(seconds) * 1000, 0);
-  }
-
   async stop(): Promise<void> {
     clearInterval(this.#sampler);
     if (this.#child.exitCode !== null) return;

@@ -1,12 +1,12 @@
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { generatedPackages } from '../../test/fixtures/generated-dataset.js';
 import { makeQueries } from '../../test/fixtures/queries.js';
 import { lowerCase } from '../../test/fixtures/search-oracle.js';
 import { entryMembers } from '../../src/snapshot/package-document.js';
 import { withEngines } from '../engines.js';
 import { LIMIT, load, uncachedEnv } from '../load.js';
-import { OPTIONS } from '../options.js';
 import { ServerProcess } from '../processes.js';
 import { checkEqual, compare, SMALL_LIMIT, type Effort, type Queries } from './compare.js';
 import { hardQueries } from './hard-queries.js';
@@ -20,7 +20,7 @@ import { createSqlite, openSqlite } from './sqlite.js';
  * found for it, and without the service. All results must be equal. Nothing is cached.
  */
 
-const QUICK = OPTIONS.quick;
+const { quick: QUICK } = parseArgs({ options: { quick: { type: 'boolean', default: false } } }).values;
 const SIZE = QUICK ? 50_000 : 1_000_000;
 const QUERIES_PER_KIND = QUICK ? 10 : 40;
 const HARD_QUERIES_PER_KIND = QUICK ? 5 : 20;

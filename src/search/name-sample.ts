@@ -13,7 +13,7 @@ export const PAGE_SIZE = 512;
 /**
  * A sample of a registry's names, to estimate how many names start with a query. One sample serves all snapshots,
  * because their names hardly differ. A wrong estimate only costs time. If all tiers were always searched, Elasticsearch
- * would take 17 % more processor time for the searches of `bench/sizing.ts` (1,000,000 names; 300,000: 12 %).
+ * would take 17 % more processor time for the searches of `test/fixtures/queries` (1,000,000 names; 300,000: 12 %).
  */
 export class NameSample {
   /** As searches compare them, in the order of UTF-16 code units. */
