@@ -7,8 +7,6 @@ import { rebuildForServer } from '../rebuild/process/forked-rebuild.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
 import type { StartOptions } from '../rebuild/process/rebuild-process.js';
-import { jsonText } from '../util/json-text.js';
-import { seenDataset } from '../lists/download.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, readArguments, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';
@@ -28,10 +26,9 @@ function parseArguments() {
       dataset: { type: 'string' },
       force: { type: 'boolean', default: false },
       'skip-if': { type: 'string' },
-      seen: { type: 'string' },
     },
   });
-  const { dataset, force, 'skip-if': skipIf, seen } = values;
+  const { dataset, force, 'skip-if': skipIf } = values;
   const checked = datasetUrl.optional().safeParse(dataset === undefined ? undefined : urlOf(dataset));
   const [fault] = checked.error?.issues ?? [];
   if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
@@ -41,7 +38,6 @@ function parseArguments() {
     options: {
       force,
       skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
-      seen: jsonText.pipe(seenDataset).optional().parse(seen),
     },
   };
 }

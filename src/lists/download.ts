@@ -1,6 +1,5 @@
-import * as z from 'zod';
 import type { Config, DatasetConfig } from '../config/config.js';
-import { validators, type Validators } from '../snapshot/snapshot-meta.js';
+import type { Validators } from '../snapshot/snapshot-meta.js';
 import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
 import * as FORMATS from './formats/index.js';
@@ -22,24 +21,20 @@ export const DOWNLOAD_LIMITS = {
 };
 
 /** How an unchanged document is recognised. */
-const seenDocument = z.object({
+interface KnownDocument {
   /** SHA-256 of the packages, or of the text of the weights, in hexadecimal. */
-  digest: z.string(),
+  digest: string;
   /** Undefined if the origin sends none. */
-  validators: validators.optional(),
-});
-
-export type SeenDocument = z.infer<typeof seenDocument>;
+  validators?: Validators | undefined;
+}
 
 /** How an unchanged dataset and its unchanged document of weights are recognised. */
-export const seenDataset = seenDocument.extend({ weights: seenDocument.optional() });
-
-export type SeenDataset = z.infer<typeof seenDataset>;
+export interface KnownInputs extends KnownDocument {
+  weights?: KnownDocument | undefined;
+}
 
 /** A downloaded dataset. The caller must close its packages. */
-export interface DownloadedDataset extends SeenDocument {
-  /** SHA-256 of the only document as it was sent; undefined if there were several. */
-  documentDigest: string | undefined;
+export interface DownloadedDataset extends KnownDocument {
   /**
    * The date of the newest document. The date of a document is the first plausible date of `Last-Modified`, the date
    * stated in the text, the gzip header, and the file's modification time or the header `Date`. If no document has a
@@ -49,7 +44,7 @@ export interface DownloadedDataset extends SeenDocument {
   packages: PackageFile;
 }
 
-export interface DownloadedWeights extends SeenDocument {
+export interface DownloadedWeights extends KnownDocument {
   weights: Weights;
 }
 
@@ -74,9 +69,7 @@ interface InputOptions extends Omit<DownloadOptions, 'known'> {
    * Digests and validators of the newest snapshot's documents; undefined if a snapshot must be built even from
    * unchanged documents.
    */
-  known?: SeenDataset | undefined;
-  /** Called if dataset and weights are unchanged, but at least one of them had to be downloaded. */
-  onSeen?: ((seen: SeenDataset) => void) | undefined;
+  known?: KnownInputs | undefined;
 }
 
 /**
@@ -86,7 +79,7 @@ interface InputOptions extends Omit<DownloadOptions, 'known'> {
 export async function downloadInputs(
   { dataset, weights }: Pick<Config, 'dataset' | 'weights'>,
   signal: AbortSignal,
-  { known, onSeen, ...options }: InputOptions,
+  { known, ...options }: InputOptions,
 ): Promise<Inputs | undefined> {
   const get = (validators?: Validators) =>
     downloadDataset(dataset, signal, { ...options, known: validators });
@@ -97,9 +90,6 @@ export async function downloadInputs(
   try {
     let foundWeights = await getWeights(known?.weights?.validators);
     if (known !== undefined && isSame(found, known) && isSame(foundWeights, known.weights)) {
-      if (found !== undefined || foundWeights !== undefined) {
-        onSeen?.({ ...seenOf(found, known), weights: seenOf(foundWeights, known.weights) });
-      }
       await found?.packages.close();
       return undefined;
     }
@@ -114,12 +104,8 @@ export async function downloadInputs(
 }
 
 /** @param document undefined if its server responds that it has not changed, or if no document is configured. */
-function isSame(document: SeenDocument | undefined, known: SeenDocument | undefined): boolean {
+function isSame(document: KnownDocument | undefined, known: KnownDocument | undefined): boolean {
   return document === undefined || document.digest === known?.digest;
-}
-
-function seenOf<T extends SeenDocument | undefined>(document: SeenDocument | undefined, known: T) {
-  return document === undefined ? known : { digest: document.digest, validators: document.validators };
 }
 
 /**
@@ -192,8 +178,8 @@ async function download<T extends { digest: string }>(
   const documents = new Documents(urls, { ...limits, transfer, authorization });
   try {
     const result = await read(documents);
-    const { takenAt = new Date(), validators, digest: documentDigest } = documents;
-    return { result, digest: result.digest, takenAt, validators, documentDigest };
+    const { takenAt = new Date(), validators } = documents;
+    return { result, digest: result.digest, takenAt, validators };
   } catch (error) {
     if (error instanceof UnchangedError) return undefined;
     if (signal.aborted) throw error;

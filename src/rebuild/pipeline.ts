@@ -12,7 +12,7 @@ import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
 import { BadRows, DatasetError } from '../lists/dataset-error.js';
-import { downloadInputs, type SeenDataset, type SeenDocument } from '../lists/download.js';
+import { downloadInputs, type KnownInputs } from '../lists/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf, SCHEMA_VERSION } from '../snapshot/index-names.js';
@@ -40,10 +40,6 @@ export interface RebuildOptions {
   progress: Progress;
   /** Stops the rebuild before the flip. */
   signal: AbortSignal;
-  /** The latest validators of documents that were downloaded again and had the same content. */
-  seen?: SeenDataset | undefined;
-  /** Called with the latest validators if a document was downloaded again, but nothing had changed. */
-  onSeen?: (seen: SeenDataset) => void;
   /**
    * Called with the name of the index before the index is created. The server can then delete the index if this process
    * is killed.
@@ -76,7 +72,6 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
   const inputs = await downloadInputs(config, signal, {
     badRows,
     known: knownOf(context, options, newest),
-    onSeen: options.onSeen,
     onBytes: (bytes) => progress.change({ bytes }),
   });
   if (inputs === undefined) {
@@ -194,20 +189,15 @@ async function buildAndServe(context: RebuildContext, options: RebuildOptions, i
  */
 function knownOf(
   { config }: RebuildContext,
-  { skipIf, seen }: RebuildOptions,
+  { skipIf }: RebuildOptions,
   newest: FoundIndex | undefined,
-): SeenDataset | undefined {
+): KnownInputs | undefined {
   const meta = newest?.meta;
   if (skipIf !== 'unchanged' || meta === undefined || !isSameInput(config, meta)) return undefined;
   const dataset = { digest: meta.packages_digest, validators: meta.dataset_validators };
   const { weights_digest: digest, weights_validators: validators } = meta;
   const weights = digest === undefined ? undefined : { digest, validators };
-  return { ...latest(dataset, seen), weights: weights && latest(weights, seen?.weights) };
-}
-
-/** Returns `seen`, whose validators are newer, if it has the same digest as `document`. */
-function latest(document: SeenDocument, seen: SeenDocument | undefined): SeenDocument {
-  return seen?.digest === document.digest ? seen : document;
+  return { ...dataset, weights };
 }
 
 /** @throws {Error} if a setting of the index would keep the flip from moving its alias. */

@@ -31,7 +31,7 @@ export const RATE_LIMIT = 2000;
 const FORCED = '&force=true';
 
 /** Keys in Redis that outlive a rebuild. */
-const KEPT_KEYS = /:limit:|:(last-success|seen-dataset|probe)$/;
+const KEPT_KEYS = /:limit:|:(last-success|probe)$/;
 
 /** Snapshots whose changes are kept: the 30 before the served one. */
 const MOST_CHANGES = 31;

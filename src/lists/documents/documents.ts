@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { writeFile, type FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -46,7 +45,6 @@ type Sizes = Record<'bytes' | 'textBytes', number>;
 
 /** A document that is being transferred. It can be read once. */
 export class Document {
-  readonly #hash = createHash('sha256');
   #gzipDate: Date | undefined;
   /** The date that its text states. */
   statedDate: Date | undefined;
@@ -63,11 +61,6 @@ export class Document {
     return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, date);
   }
 
-  /** SHA-256 of the bytes before decompression, in hexadecimal. Complete once the document is read. */
-  get digest(): string {
-    return this.#hash.copy().digest('hex');
-  }
-
   /** The bytes of the document, not decompressed. @throws {InterruptedError} */
   async *bytes(): AsyncGenerator<Buffer> {
     const { transfer } = this.options;
@@ -75,10 +68,7 @@ export class Document {
     try {
       const { start, chunks } = await peek(source);
       this.#gzipDate = gzipDate(start);
-      for await (const chunk of limited(chunks, this.options, this.sizes, 'bytes')) {
-        this.#hash.update(chunk);
-        yield chunk;
-      }
+      yield* limited(chunks, this.options, this.sizes, 'bytes');
       await this.origin.assertUnchanged?.();
     } catch (error) {
       if (transfer.signal.aborted) throw error;
@@ -117,11 +107,6 @@ export class Documents {
   get takenAt(): Date | undefined {
     const dates = [this.#newest, this.#document?.takenAt].filter((date) => date !== undefined);
     return dates.length === 0 ? undefined : new Date(Math.max(...dates.map((date) => date.getTime())));
-  }
-
-  /** SHA-256 of the only document; undefined if several documents were opened, or the document was opened again. */
-  get digest(): string | undefined {
-    return this.#opened === 1 ? this.#document?.digest : undefined;
   }
 
   /**

@@ -53,7 +53,6 @@ export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOpt
         ...options,
         progress,
         signal,
-        onSeen: (seen) => change({ seen }),
         onIndex: (index) => change({ index }),
       },
       onHeld,

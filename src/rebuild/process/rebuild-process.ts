@@ -7,7 +7,6 @@ import { LockUnavailableError } from './lock.js';
 import type { Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildOptions } from '../pipeline.js';
-import type { SeenDataset } from '../../lists/download.js';
 
 /**
  * The program of `npm run rebuild` (`src/cli/rebuild.ts`). For servers, `scripts/build.sh` bundles it into a single
@@ -32,8 +31,8 @@ export const PROCESS_LIMITS = {
  */
 const SILENCE_CHECKS = 30;
 
-/** Options of a rebuild. Only the server sets `skipIf` and `seen`. */
-export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
+/** Options of a rebuild. Only the server sets `skipIf`. */
+export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf'>;
 
 /** The state of a rebuild, as far as the server knows it. */
 export interface RebuildState {
@@ -44,11 +43,6 @@ export interface RebuildState {
   lockOwner?: string;
   /** The index being built; undefined until it has a name. */
   index?: string;
-  /**
-   * Digests and validators of the dataset and its weights. Set if at least one of the two was downloaded and neither
-   * had changed.
-   */
-  seen?: SeenDataset;
 }
 
 /** Messages of the rebuild process to its server, on Node's IPC channel. */
@@ -150,12 +144,8 @@ export class RebuildProcess {
   }
 }
 
-function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, log: Logger): ChildProcess {
-  const args = [
-    ...(force ? ['--force'] : []),
-    ...(skipIf === undefined ? [] : ['--skip-if', skipIf]),
-    ...(seen === undefined ? [] : ['--seen', JSON.stringify(seen)]),
-  ];
+function start(env: NodeJS.ProcessEnv, { force, skipIf }: StartOptions, log: Logger): ChildProcess {
+  const args = [...(force ? ['--force'] : []), ...(skipIf === undefined ? [] : ['--skip-if', skipIf])];
   return fork(PROGRAM, args, {
     env: { ...env, LOG_LEVEL: log.level },
     execArgv: [...inheritedOptions(), `--max-old-space-size=${HEAP_MB}`],

@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LockUnavailableError } from './lock.js';
 import { failed, type Failure, type Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
-import type { SeenDataset } from '../../lists/download.js';
 import type { RebuildContext } from '../rebuild-context.js';
 import {
   ProcessFailedError,
@@ -37,7 +36,6 @@ export class RebuildService {
   #outcome: Promise<Outcome> | undefined;
   #lastFailure: Failure | undefined;
   #lastSuccess: { at: string; seconds: number | undefined } | undefined;
-  #seen: SeenDataset | undefined;
   /** Number of rebuilds by outcome. */
   readonly counts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
   #isStopping = false;
@@ -102,7 +100,6 @@ export class RebuildService {
     // A process that is still starting may yet find that another replica has the lock.
     await this.#process?.response.catch(() => undefined);
     const lastFailure = status === undefined ? this.lastFailure : await status.lastFailure();
-    const seen = status === undefined ? this.#seen : await status.seen();
     if (this.progress === undefined && (await lock?.isHeld()) === true) {
       return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
     }
@@ -111,7 +108,7 @@ export class RebuildService {
     if (this.progress !== undefined) return { accepted: false, progress: this.progress, lastFailure };
     if (this.#isStopping) throw new ProcessFailedError('the server is stopping');
     const { env, onProgress, limits } = this.options;
-    const child = new RebuildProcess(env, { ...options, seen }, this.context.log, onProgress, limits);
+    const child = new RebuildProcess(env, options, this.context.log, onProgress, limits);
     this.#process = child;
     const outcome = this.#finish(child);
     this.#outcome = outcome;
@@ -160,11 +157,6 @@ export class RebuildService {
       const { index } = outcome;
       this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
       this.#lastFailure = undefined;
-      const { seen } = child.state;
-      if (seen !== undefined) {
-        this.#seen = seen;
-        await this.context.status?.see(seen);
-      }
       const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
       this.#lastSuccess = { at: new Date().toISOString(), seconds };
       await this.context.snapshots.refresh();

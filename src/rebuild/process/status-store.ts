@@ -5,7 +5,6 @@ import { jsonText } from '../../util/json-text.js';
 import type { Logger } from '../../util/log.js';
 import { failure, type Failure } from './outcome.js';
 import { progressReport, type ProgressReport } from './progress.js';
-import { seenDataset, type SeenDataset } from '../../lists/download.js';
 
 /**
  * How often a running rebuild publishes its progress, and how long Redis keeps a published progress, in milliseconds.
@@ -19,11 +18,11 @@ const MAX_VALUE_BYTES = 4096;
 const success = z.object({ at: z.iso.datetime() });
 
 /** The last part of a key in Redis. */
-type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset' | `refresh-${number}`;
+type Name = 'progress' | 'last-failure' | 'last-success' | `refresh-${number}`;
 
 /**
- * Shares among all replicas, through Redis: the progress of the running rebuild, the last success and failure, the
- * digests and validators of the dataset, and claims of refreshes. Errors of Redis are logged, not thrown: a rebuild
+ * Shares among all replicas, through Redis: the progress of the running rebuild, the last success and failure, and
+ * claims of refreshes. Errors of Redis are logged, not thrown: a rebuild
  * must not fail because its status cannot be shared.
  */
 export class StatusStore {
@@ -88,15 +87,6 @@ export class StatusStore {
     return this.#try(
       async () => (await this.redis.set(key, JSON.stringify({}), 'EX', intervalSeconds, 'NX')) !== null,
     );
-  }
-
-  /** Stores the latest digests and validators of an unchanged dataset and its unchanged weights. */
-  async see(seen: SeenDataset): Promise<void> {
-    await this.#try(() => this.redis.set(this.#key('seen-dataset'), JSON.stringify(seen)));
-  }
-
-  seen(): Promise<SeenDataset | undefined> {
-    return this.#read('seen-dataset', seenDataset);
   }
 
   lastFailure(): Promise<Failure | undefined> {

@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { createHash, hash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
 import { appendFile, mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
@@ -327,7 +327,6 @@ describe('download', () => {
         for (const body of [LONG_CSV, gzipSync(LONG_CSV)]) {
           const snapshot = await snapshotOf(await serve(answer(body, 200, headers)));
           expect(await textIn(snapshot)).to.equal(LONG_CSV);
-          expect(snapshot.documentDigest).to.equal(createHash('sha256').update(body).digest('hex'));
           digests.add(snapshot.digest);
         }
       }
