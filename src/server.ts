@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { createApp } from './app.js';
 import { SnapshotExports } from './search/export.js';
 import { createSearchLimiters } from './search/concurrency-limiter.js';
@@ -9,7 +10,8 @@ import type { Config } from './config/config.js';
 import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
 import { BypassTokens } from './http/auth/bypass-token.js';
-import type { RateLimiterDeps } from './http/limits/failover-limiter.js';
+import type { RateLimitDeps } from './http/limits/rate-limit.js';
+import { createRedis } from './redis/redis.js';
 import type { Logger } from './util/log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
@@ -26,7 +28,13 @@ import { reportWrongVersion } from './elasticsearch/connection-check.js';
  */
 const STOP_MS = 9_000;
 
-/** The effect on the server if Redis does not respond, for the log. */
+/**
+ * Timeout of a rate-limit check on Redis, in milliseconds. Rebuilds need a longer timeout, so the limits have their own
+ * connection.
+ */
+const LIMITS_TIMEOUT_MS = 50;
+
+/** The effect on the server if this connection fails, for the log. */
 const LIMITS_ARE_LOCAL = 'each replica counts requests separately';
 
 export interface RunningServer {
@@ -57,8 +65,14 @@ interface ServerOptions {
  */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
-  const connections = await connect(config, log, LIMITS_ARE_LOCAL);
-  if (connections.redis === undefined)
+  const { redisUrl } = config;
+  const rebuildConnections = await connect(config, log, 'no rebuild can start');
+  const limitsRedis =
+    redisUrl === undefined
+      ? undefined
+      : await createRedis(redisUrl, log, LIMITS_ARE_LOCAL, LIMITS_TIMEOUT_MS);
+  const connections = { ...rebuildConnections, limitsRedis };
+  if (limitsRedis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
   const stopping = new AbortController();
   const { registry, server, metricsServer, pools } = createServers(config, connections, options);
@@ -68,6 +82,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     stopping.abort();
     await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
     snapshots.stop();
+    limitsRedis?.disconnect();
     await Promise.all([connections.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
     return true;
   };
@@ -88,10 +103,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 }
 
 /** Creates the registry, the app, and the servers of the API and of the metrics. The servers do not listen yet. */
-function createServers(config: Config, connections: Connections, { log, env, onRebuild }: ServerOptions) {
+function createServers(
+  config: Config,
+  connections: Connections & { limitsRedis: Redis | undefined },
+  { log, env, onRebuild }: ServerOptions,
+) {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
-  const { reader, client, redis } = connections;
+  const { reader, client, limitsRedis: redis } = connections;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const onSearch = metrics?.observeSearch;
   const pool = new SearchPool({ nodes, apiKey }, { onSearch });
@@ -101,7 +120,7 @@ function createServers(config: Config, connections: Connections, { log, env, onR
   const registry = new Registry(config, { connections, pool, limiters, log, env, onRebuild });
   const { snapshots, rebuilds } = registry;
   const cache = new ResponseCache(config.cacheMaxBytes);
-  const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
+  const rateLimits: RateLimitDeps = { redis, slug, log, stats: new Map() };
   const app = createApp({
     config,
     log,
@@ -109,7 +128,7 @@ function createServers(config: Config, connections: Connections, { log, env, onR
     registry,
     exports,
     cache,
-    rateLimiter,
+    rateLimits,
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
   const respond = app.callback();
@@ -121,7 +140,7 @@ function createServers(config: Config, connections: Connections, { log, env, onR
     { name: 'reading', client: reader, apiKey },
     { name: 'rebuilding', client, apiKey: rebuildApiKey },
   ];
-  metrics?.register(collectors({ server, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }));
+  metrics?.register(collectors({ server, limiters, exports, cache, rateLimits, snapshots, rebuilds, keys }));
   return {
     registry,
     server,

@@ -6,7 +6,7 @@ import type { SearchLimiters } from '../search/concurrency-limiter.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { HttpServer } from '../http/server/http-server.js';
-import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
+import type { RateLimitDeps } from '../http/limits/rate-limit.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
@@ -17,7 +17,7 @@ export interface Watched {
   limiters: SearchLimiters;
   exports: SnapshotExports;
   cache: ResponseCache;
-  rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
+  rateLimits: Pick<RateLimitDeps, 'redis' | 'slug' | 'stats'>;
   snapshots: SnapshotWatcher;
   rebuilds: RebuildService;
   /** The API keys, each with a client that uses it. */
@@ -28,7 +28,7 @@ export interface Watched {
 export function collectors(watched: Watched): Collector[] {
   const { server, exports, cache, snapshots, rebuilds, keys } = watched;
   const { search, similar } = watched.limiters;
-  const { redis, slug, stats } = watched.rateLimiter;
+  const { redis, slug, stats } = watched.rateLimits;
   return [
     gauge('connections_open', 'Open client connections', () => server.open),
     gauge(

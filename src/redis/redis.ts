@@ -32,7 +32,7 @@ const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/OOM/, 'Redis is full, and its maxmemory-policy evicts nothing'],
   [/MISCONF|NOREPLICAS/, 'Redis refuses writes'],
   [/LOADING/, 'Redis is still loading its data'],
-  [/MOVED|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
+  [/MOVED|CROSSSLOT|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
 ];
 
 /**
@@ -78,19 +78,20 @@ const SILENCE_MS = 3000;
  * Added to the pause before each further attempt to connect, in milliseconds. The pause is at most ten times this
  * value.
  */
-export const RETRY_STEP_MS = 100;
+const RETRY_STEP_MS = 100;
 
 /**
  * Connects to Redis. A command on a lost connection fails at once instead of being queued; the connection is
  * restored automatically.
  * @param consequence what happens while Redis cannot be used, for the log.
+ * @param commandTimeout in milliseconds. By default, a process that was suspended for a second still accepts responses.
  * @returns after the first attempt to connect, whether or not it succeeded.
  */
 export async function createRedis(
   url: string,
   log: Logger,
   consequence: string,
-  retryStepMs = RETRY_STEP_MS,
+  commandTimeout = 2000,
 ): Promise<Redis> {
   const redis: Redis = new Redis(url, {
     ...UNPRIVILEGED,
@@ -98,10 +99,9 @@ export async function createRedis(
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
-    // A process that was suspended for a second must still accept the responses to earlier commands.
-    commandTimeout: 2000,
+    commandTimeout,
     socketTimeout: SILENCE_MS,
-    retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
+    retryStrategy: (attempt) => Math.min(attempt, 10) * RETRY_STEP_MS,
     // After a failover, this connection may still lead to the old server, which is read-only now.
     reconnectOnError: (error) => {
       if (!error.message.includes('READONLY')) return false;

@@ -5,11 +5,9 @@ import type { SnapshotExports } from '../search/export.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { BypassTokens } from '../http/auth/bypass-token.js';
-import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
-import type { RateLimitPolicy } from '../http/limits/windows.js';
 import { isOpen, preflight } from '../http/response/browser-policy.js';
 import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../read/snapshot-read.js';
-import { RateLimit, type Cost } from '../http/limits/rate-limit.js';
+import { RateLimit, type Cost, type RateLimitDeps } from '../http/limits/rate-limit.js';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi/document.js';
 import type { Context, Handler, RequestState } from '../http/request/request-context.js';
 import { publicUrlReader } from '../http/request/public-url.js';
@@ -43,13 +41,13 @@ export interface RouteDeps {
   registry: Registry;
   exports: SnapshotExports;
   /** For the limits of requests and of wrong secrets. */
-  rateLimiter: RateLimiterDeps;
+  rateLimits: RateLimitDeps;
   tokens: BypassTokens;
   cache: ResponseCache;
 }
 
 /** Limit of `/debug-ip`: enough for a person, too low for a flood. */
-const DEBUG_POLICY: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds: 60 };
+const DEBUG_POLICY = { name: 'debug', points: 30, windowSeconds: 60 };
 
 interface Endpoint extends DescribedEndpoint {
   handler: Handler;
@@ -64,14 +62,14 @@ export type Endpoints = Readonly<Record<string, Endpoint>>;
 
 /** Creates all endpoints, with their rate limits. */
 export function createEndpoints(deps: RouteDeps): Endpoints {
-  const { config, registry, exports, rateLimiter, tokens, cache } = deps;
+  const { config, registry, exports, rateLimits, tokens, cache } = deps;
   const { catalog, snapshots, rebuilds } = registry;
   const { slug } = config.registry;
   const read = snapshotReader(catalog, cache);
-  const reading = new RateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
-  const debugging = new RateLimit(DEBUG_POLICY, rateLimiter);
+  const reading = new RateLimit({ name: 'reading', ...config.rateLimit }, rateLimits);
+  const debugging = new RateLimit(DEBUG_POLICY, rateLimits);
   // The endpoints with a secret count wrong secrets instead of requests.
-  const secrets = new SecretAuth(rateLimiter);
+  const secrets = new SecretAuth(rateLimits);
 
   /** An endpoint whose responses are constant for a snapshot. */
   const ofSnapshot = <Query extends SnapshotQuery, Source extends Snapshot>(

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { parse } from 'yaml';
-import { RedisWindows } from '../../src/http/limits/redis-windows.js';
+import { RateLimit } from '../../src/http/limits/rate-limit.js';
 import { createLogger } from '../../src/util/log.js';
 import { StatusStore } from '../../src/rebuild/process/status-store.js';
 import { RebuildLock } from '../../src/rebuild/process/lock.js';
@@ -107,16 +107,16 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     await status.end(failure);
     const report = { phase: 'loading' as const, rows: 1, total: 2, startedAt: new Date().toISOString() };
     const unpublish = status.publish(() => report, held.lost);
-    const budget = { name: 'reading', points: 1000, windowSeconds: WINDOW_SECONDS };
-    // Without the usual timeout: this test does not measure the latency of a flooded Redis.
-    const windows = new RedisWindows(service, 'registry', budget, 10_000);
+    const policy = { name: 'reading', points: 1000, windowSeconds: WINDOW_SECONDS };
+    // `service` has no timeout: this test does not measure the latency of a flooded Redis.
+    const limit = new RateLimit(policy, { redis: service, slug: 'registry', log, stats: new Map() });
 
     let most = 0;
     let counted = 0;
     const end = performance.now() + FLOOD_MS;
     while (performance.now() < end) {
-      const { used } = await windows.take('198.51.100.1', 1);
-      expect(used, 'an active client').to.equal(++counted);
+      const { consumedPoints } = await limit.consume('198.51.100.1', 1);
+      expect(consumedPoints, 'an active client').to.equal(++counted);
       expect(held.lost.aborted, 'the lock').to.equal(false);
       expect(await status.progress()).to.deep.equal(report);
       most = Math.max(most, await info('memory', 'used_memory_rss'));
@@ -124,13 +124,13 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     }
     const evicted = (await info('stats', 'evicted_keys')) - evictedBefore;
     expect(evicted, 'evicted while the lock was held').to.be.greaterThan(100);
-    expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');
+    expect(await service.get('registry:rebuild-v2:lock'), 'the lock').to.be.a('string');
     expect(await new RebuildLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
     expect(await status.lastFailure()).to.deep.equal(failure);
     expect(most).to.be.lessThan(memoryBytes);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
     await unpublish();
     await held.release();
-    expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.null;
+    expect(await service.get('registry:rebuild-v2:lock'), 'the lock').to.be.null;
   });
 });

@@ -54,7 +54,7 @@ describe('The app', () => {
         if (route === '/ping') throw new Error('secret');
       },
       cache: new ResponseCache(0),
-      rateLimiter: { redis: undefined, slug: 'debian', log, stats: new Map() },
+      rateLimits: { redis: undefined, slug: 'debian', log, stats: new Map() },
       registry: {} as never,
       exports: {} as never,
     });

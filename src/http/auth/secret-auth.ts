@@ -2,9 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
 import { Problem } from '../problems/problem.js';
 import { invalidParameter, parseParams } from '../request/query-params.js';
-import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
-import { rateLimited } from '../limits/rate-limit.js';
+import { RateLimit, rateLimited, type RateLimitDeps } from '../limits/rate-limit.js';
 import type { Context } from '../request/request-context.js';
 import { trimWhiteSpace } from '../../util/unicode.js';
 
@@ -19,19 +17,14 @@ export const secretParams = z.object({
 });
 
 /** Limit of rejected requests per address. */
-const REJECTED_REQUESTS: RateLimitPolicy = {
-  name: 'secrets',
-  points: 10,
-  windowSeconds: 15 * 60,
-  isLockout: true,
-};
+const REJECTED_REQUESTS = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
 
 /** Checks the secrets of all endpoints. Rejected requests, except cross-site ones, count towards one limit. */
 export class SecretAuth {
-  readonly #rejections: FailoverLimiter;
+  readonly #rejections: RateLimit;
 
-  constructor(store: RateLimiterDeps) {
-    this.#rejections = new FailoverLimiter(REJECTED_REQUESTS, store);
+  constructor(deps: RateLimitDeps) {
+    this.#rejections = new RateLimit(REJECTED_REQUESTS, deps);
   }
 
   /**
@@ -51,30 +44,29 @@ export class SecretAuth {
     // cannot set or remove `Sec-Fetch-Site`. Browsers send it only to `https:` and loopback addresses, and other
     // programs do not send it. Requests without it, or with another value, need only the secret.
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') throw new Problem('forbidden');
-    const client = ctx.state.address.key;
-    // Rejects a client without points before the request is parsed.
-    const exhausted = this.#rejections.exhausted(client);
-    if (exhausted !== undefined) this.#assertAllowed(exhausted);
-    const checking = Promise.resolve().then(() => {
+    let params: z.output<Schema>;
+    try {
+      params = parseParams(schema, ctx.querystring);
       const inHeader = bearerToken(ctx.get('Authorization'));
-      const params = parseParams(schema, ctx.querystring);
       if (inHeader !== undefined && params.secret !== undefined) {
         throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
       }
       if (!secretsEqual(inHeader ?? params.secret, configured)) throw new Problem('forbidden');
-      return params;
-    });
-    const [checked] = await Promise.allSettled([checking]);
-    // A request with a correct secret is also checked, with 0 points. Redis executes the checks of an address one after
-    // the other, so concurrent guesses cannot exceed the limit.
-    this.#assertAllowed(await this.#rejections.take(client, checked.status === 'fulfilled' ? 0 : 1));
-    if (checked.status === 'rejected') throw checked.reason;
-    return checked.value;
+    } catch (rejection) {
+      await this.#count(ctx, 1);
+      throw rejection;
+    }
+    // Redis counts one request after the other, so concurrent guesses cannot exceed the limit.
+    await this.#count(ctx, 0);
+    return params;
   }
 
-  #assertAllowed(window: RateLimitState): void {
-    this.#rejections.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
-    if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
+  /** @param rejected 1 for a rejected request, 0 for a correct secret. @throws {Problem} 429 after ten rejected ones. */
+  async #count({ state }: Context, rejected: 0 | 1): Promise<void> {
+    const window = await this.#rejections.consume(state.address.key, rejected);
+    const isAllowed = window.consumedPoints - rejected < REJECTED_REQUESTS.points;
+    this.#rejections.stats.outcomes[isAllowed ? 'passed' : 'limited']++;
+    if (!isAllowed) throw rateLimited(window, 'too many wrong secrets from this address');
   }
 }
 

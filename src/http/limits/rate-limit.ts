@@ -1,17 +1,75 @@
+import type { Redis } from 'ioredis';
+import { LRUCache } from 'lru-cache';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { describeRedisError } from '../../redis/redis.js';
+import type { Logger } from '../../util/log.js';
 import { Problem, retryAfter } from '../problems/problem.js';
 import type { Context } from '../request/request-context.js';
-import { FailoverLimiter } from './failover-limiter.js';
-import type { RateLimitState } from './windows.js';
+
+/** Maximum number of clients counted in memory, 760 bytes each. Beyond it, the least recently seen ones start anew. */
+const MAX_CLIENTS = 20_000;
+
+/** Maximum number of remembered clients without points. Redis rejects further ones. */
+const MAX_EXHAUSTED = 10_000;
+
+/** A reason why Redis fails is logged again if it has not occurred for this time, in milliseconds. */
+const LOG_AGAIN_MS = 60_000;
+
+/** Counters of one policy since the process started. */
+export interface RateLimitStats {
+  outcomes: Record<'passed' | 'limited' | 'bypassed', number>;
+  /** Checks in memory because Redis failed or timed out. */
+  fallbacks: number;
+}
+
+export interface RateLimitDeps {
+  /** Shared by all replicas; without Redis, each process counts separately. */
+  redis: Redis | undefined;
+  /** Separates the keys of this registry from other registries on the same Redis. */
+  slug: string;
+  log: Logger;
+  /** By policy name. */
+  stats: Map<string, RateLimitStats>;
+}
 
 /** Points of a request: a number, or the result of `of` for its query string. `shown` describes `of` in `/debug-ip`. */
 export type Cost = number | { shown: object; of: (querystring: string) => number };
 
-/** A limit on the requests of each client; with 0 points, there is no limit. */
-export class RateLimit extends FailoverLimiter {
+/**
+ * A limit on the points of each client in a fixed window of time, which begins with the client's first request. Points
+ * are counted on Redis for all replicas, or in this process's memory while Redis fails or is slow.
+ */
+export class RateLimit {
+  readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
+  readonly #redis: RateLimiterRedis | undefined;
+  /** Does not include points counted on Redis. A check that timed out may be counted on both. */
+  readonly #memory: RateLimiterMemory;
+  readonly #clients = new LRUCache<string, true>({
+    max: MAX_CLIENTS,
+    dispose: (_value, client) => void this.#memory.delete(client),
+  });
+  /** Clients that have no points left, until their windows end. */
+  readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
+  readonly #loggedReasons = new LRUCache<string, true>({ max: 10, ttl: LOG_AGAIN_MS });
+
+  /** @param policy its name is used in headers, metrics and Redis keys; with 0 points, there is no limit. */
+  constructor(
+    private readonly policy: { name: string; points: number; windowSeconds: number },
+    private readonly deps: RateLimitDeps,
+  ) {
+    const { name, points, windowSeconds: duration } = policy;
+    const { redis: storeClient, slug, stats } = deps;
+    const options = { points, duration, keyPrefix: `${slug}:limit:${name}` };
+    this.#memory = new RateLimiterMemory(options);
+    if (storeClient)
+      this.#redis = new RateLimiterRedis({ ...options, storeClient, rejectIfRedisNotReady: true });
+    if (points > 0) stats.set(name, this.stats);
+  }
+
   /**
    * Counts a request. A request with a valid bypass token is free.
    * @param cost of the request. A cost above the whole limit is reduced to the limit.
-   * @throws {Problem} 429 if the points of the request do not fit into the limit. The points are then not counted.
+   * @throws {Problem} 429 if the points of the request exceed the limit. Its window then has no points left.
    */
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {
     const { name, points: limit, windowSeconds } = this.policy;
@@ -20,31 +78,61 @@ export class RateLimit extends FailoverLimiter {
       this.stats.outcomes.bypassed++;
       return;
     }
-    const client = state.address.key;
-    // If the client has no points left, the query string is not parsed: a cost of one point is enough to reject the
-    // request.
-    const isRejected = typeof cost !== 'number' && this.exhausted(client) !== undefined;
-    const points = Math.min(isRejected ? 1 : pointsOf(cost, querystring), limit);
-    const window = await this.take(client, points);
-    // If another replica has a higher limit, `used` may exceed this limit.
-    const left = Math.max(0, limit - window.used);
-    const seconds = secondsLeft(window);
+    const points = Math.min(pointsOf(cost, querystring), limit);
+    const window = await this.consume(state.address.key, points);
     // The IETF draft "RateLimit header fields for HTTP".
     const policy = `"${name}";q=${limit};w=${windowSeconds}`;
-    state.headerFields.push('RateLimit-Policy', policy, 'RateLimit', `"${name}";r=${left};t=${seconds}`);
-    this.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
-    if (window.allowed) return;
-    const end = new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+/, '');
+    const left = `"${name}";r=${window.remainingPoints};t=${secondsLeft(window)}`;
+    state.headerFields.push('RateLimit-Policy', policy, 'RateLimit', left);
+    const isAllowed = window.consumedPoints <= limit;
+    this.stats.outcomes[isAllowed ? 'passed' : 'limited']++;
+    if (isAllowed) return;
+    const end = new Date(Date.now() + 1000 * secondsLeft(window)).toISOString().replace(/\.\d+/, '');
     const costs = `this request costs ${points} ${points === 1 ? 'point' : 'points'}`;
-    throw rateLimited(window, `${costs}, ${left} left until ${end}`);
+    throw rateLimited(window, `${costs}, fewer were left, and the limit resets at ${end}`);
   }
 
-  /** The state of a client, for `/debug-ip`; null if there is no limit. Uses no points. */
+  /** The window of a client, for `/debug-ip`; null if there is no limit. Uses no points. */
   async usage(client: string): Promise<{ limit: number; remaining: number; reset_seconds: number } | null> {
     const { points: limit } = this.policy;
     if (limit === 0) return null;
-    const window = await this.take(client, 0);
-    return { limit, remaining: Math.max(0, limit - window.used), reset_seconds: secondsLeft(window) };
+    const window = await this.consume(client, 0);
+    return { limit, remaining: window.remainingPoints, reset_seconds: secondsLeft(window) };
+  }
+
+  /**
+   * Adds points to the window of a client, even if they exceed the limit; 0 points only read it. A client without
+   * points needs no Redis call until its window ends. Never throws.
+   * @returns the window. If its `consumedPoints` exceed the limit, the request must be rejected.
+   */
+  async consume(client: string, points: number): Promise<RateLimiterRes> {
+    const msLeft = this.#exhausted.getRemainingTTL(client);
+    if (msLeft > 0) return new RateLimiterRes(0, msLeft, this.policy.points + 1);
+    const consumed = this.#redis?.consume(client, points) ?? this.#consumeLocally(client, points);
+    const window = await consumed.catch((rejection: unknown) => {
+      // The library rejects with the window if the points exceed the limit, and with an error if Redis fails.
+      if (rejection instanceof RateLimiterRes) return rejection;
+      this.#report(rejection);
+      return this.#consumeLocally(client, points);
+    });
+    if (window.remainingPoints === 0)
+      this.#exhausted.set(client, true, { ttl: Math.max(1, window.msBeforeNext) });
+    return window;
+  }
+
+  #consumeLocally(client: string, points: number): Promise<RateLimiterRes> {
+    this.#clients.set(client, true);
+    return this.#memory.consume(client, points).catch((window: unknown) => window as RateLimiterRes);
+  }
+
+  /** Counts a failure of Redis, and logs its reason once. */
+  #report(error: unknown): void {
+    const { redis, log } = this.deps;
+    const reason = describeRedisError(error, redis as Redis);
+    if (!this.#loggedReasons.has(reason))
+      log.warn({ err: error, policy: this.policy.name }, `${reason}: counting locally`);
+    this.#loggedReasons.set(reason, true);
+    this.stats.fallbacks++;
   }
 }
 
@@ -59,11 +147,11 @@ function pointsOf(cost: Cost, querystring: string): number {
 }
 
 /** A 429 problem. Its `Retry-After` is the number of seconds until the window ends. */
-export function rateLimited(window: RateLimitState, detail: string): Problem {
+export function rateLimited(window: RateLimiterRes, detail: string): Problem {
   return new Problem('rate_limited', { headers: retryAfter(secondsLeft(window)), detail });
 }
 
 /** Seconds until the window ends, rounded up, at least 1. */
-function secondsLeft({ msLeft }: RateLimitState): number {
-  return Math.max(1, Math.ceil(msLeft / 1000));
+function secondsLeft({ msBeforeNext }: RateLimiterRes): number {
+  return Math.max(1, Math.ceil(msBeforeNext / 1000));
 }

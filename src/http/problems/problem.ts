@@ -39,7 +39,7 @@ export const PROBLEMS = {
   }),
   rate_limited: type(
     429,
-    'this request costs 10 points, 2 left until 2026-01-02T03:04:05Z',
+    'this request costs 10 points, fewer were left, and the limit resets at 2026-01-02T03:04:05Z',
     'the request costs more points than this address has left until the limit resets, or too many wrong secrets came from it',
   ),
   internal: type(500, 'an unexpected error', 'the service has a defect'),

@@ -34,7 +34,7 @@ describe('Rate limits on a slow or unavailable Redis', function () {
 
   const statsAs = (ip: string) => suite.service.get('/stats', as(ip));
 
-  it('delay one request a second by 50 ms, and reject no client within its limit', async () => {
+  it('delay requests by 50 ms, and reject no client within its limit', async () => {
     const client = '198.51.100.20';
     for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
     await redis.client('PAUSE', 2000, 'ALL');
@@ -44,12 +44,11 @@ describe('Rate limits on a slow or unavailable Redis', function () {
       expect((await statsAs(client)).status).to.equal(200);
       times.push(performance.now() - began);
     }
-    expect(times[0]).to.be.within(45, 75);
-    expect(times.toSorted((a, b) => a - b)[POINTS / 2], 'the median').to.be.lessThan(20);
+    expect(times.toSorted((a, b) => a - b)[POINTS / 2], 'the median').to.be.within(45, 75);
     expect(Math.max(...times)).to.be.lessThan(250);
-    // Redis counts what it had been sent before the first timeout.
+    // Redis counts them, too, when it responds again.
     const counted = await redis.get(`${suite.service.slug}:limit:reading:${client}`);
-    expect(counted).to.equal(String(POINTS / 2 + 1));
+    expect(counted).to.equal(String(POINTS / 2 + POINTS));
   });
 
   it('are applied by each process meanwhile, and shared again afterwards', async () => {
@@ -58,6 +57,7 @@ describe('Rate limits on a slow or unavailable Redis', function () {
     for (let i = 0; i < POINTS; i++) expect((await statsAs(client)).status).to.equal(200);
     expectProblem(await statsAs(client), 429, 'rate_limited');
     await redis.ping();
+    expectProblem(await statsAs(client), 429, 'rate_limited');
     // A new client, because Redis has also counted the requests that it received meanwhile.
     const { headers } = await statsAs('198.51.100.22');
     expect(headers.get('RateLimit')).to.contain(`r=${POINTS - 1};`);
@@ -67,21 +67,23 @@ describe('Rate limits on a slow or unavailable Redis', function () {
 
 describe('Rate limits of a process that is suspended for a second', function () {
   this.timeout(60_000);
+  const CONNECTIONS = 8;
+  const SUSPENSIONS = 3;
   const suite = useService(() => packagesNamed(['alpha', 'beta']));
 
-  it('are still counted on Redis', async () => {
+  it('are still counted on Redis, except those of requests in flight', async () => {
     const replica = spawnReplica(suite, { RATE_LIMIT_POINTS: '1000000', METRICS_PORT: '0' });
     const url = await replica.url();
     const [, metricsUrl] = await replica.prints(/"metricsUrl":"([^"]+)"/, 10_000);
     const end = new AbortController();
     let sent = 0;
-    const requests = Array.from({ length: 8 }, async () => {
+    const requests = Array.from({ length: CONNECTIONS }, async () => {
       while (!end.signal.aborted) {
         expect((await request(`${url}/stats`)).status).to.equal(200);
         sent++;
       }
     });
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < SUSPENSIONS; i++) {
       await pause(200);
       replica.signal('SIGSTOP');
       await pause(1000);
@@ -91,7 +93,7 @@ describe('Rate limits of a process that is suspended for a second', function () 
     await Promise.all(requests);
     const metrics = await scrape(metricsUrl);
     expect(sent).to.be.greaterThan(100);
-    expect(metrics.sum('limit_fallbacks_total')).to.equal(0);
+    expect(metrics.sum('limit_fallbacks_total')).to.be.at.most(SUSPENSIONS * CONNECTIONS);
     await replica.stop();
   });
 });
@@ -132,5 +134,11 @@ describe('A flood through two replicas during a restart of Redis', function () {
       return counts.every((count, i) => count === FLOOD_POINTS - 1 - i);
     };
     await waitFor(share, 'both replicas to share the budget', 5000);
+
+    const answers = Array.from({ length: 2 * FLOOD_POINTS }, (_, i) =>
+      (i % 2 === 0 ? first : second).get('/stats', as('203.0.114.1')),
+    );
+    const passed = (await Promise.all(answers)).filter(({ status }) => status === 200).length;
+    expect(passed, 'of twice as many concurrent requests').to.be.within(FLOOD_POINTS, 1.1 * FLOOD_POINTS);
   });
 });
