@@ -27,8 +27,7 @@ export function readArguments<T>(usage: string, parse: () => T): T | undefined {
 }
 
 /**
- * Runs a command and sets the exit code. Prints a failure in one line. Prints a `ConfigError` with one line for each
- * variable.
+ * Sets the exit code. Prints a failure in one line, or a `ConfigError` with one line for each variable.
  * @param env the environment, whose secrets are redacted.
  */
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {

@@ -16,12 +16,10 @@ export function pathOf(file: string): string {
   return resolve(isRunByNpm ? calledIn : '.', file);
 }
 
-/** The address of a dataset that is given as an address or a path. */
 export function urlOf(dataset: string): string {
   return /^(file:|[\w+.-]+:\/\/)/i.test(dataset) ? dataset : pathToFileURL(pathOf(dataset)).href;
 }
 
-/** Prints which invalid rows were skipped, if any. */
 export function printSkipped({ count, first }: SkippedRows): void {
   if (count === 0) return;
   const shown = first.length < count ? `, the first ${first.length} of them` : '';

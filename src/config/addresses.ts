@@ -6,15 +6,13 @@ import * as z from 'zod';
 import { percentDecoded } from '../util/percent-decoded.js';
 
 /**
- * The variables that are URLs, hosts and IP addresses. Error messages describe the expected value. They never contain
- * the actual value, because it may have a password or a token. Every library that receives a valid value can parse it.
- * White space around a URL or an item of a list, such as the line end of a YAML block, is removed. White space in
- * `HOST` is an error.
+ * Error messages never contain the actual value, because it may have a password or a token. Every library that receives
+ * a valid value can parse it. White space around a URL or an item of a list, such as the line end of a YAML block, is
+ * removed. White space in `HOST` is an error.
  */
 
 const NODES = 'must be the http(s) address of one or more nodes, comma separated';
 
-/** One or more nodes of Elasticsearch. */
 export const nodeUrls = z
   .string('is required, such as http://127.0.0.1:9200')
   .transform(itemsOf)
@@ -47,17 +45,13 @@ export const datasetUrl = urlOf(
   'must have a path that is percent-encoded UTF-8',
 );
 
-/** One or more addresses of datasets, separated by white space. */
 export const datasetUrls = z
   .string()
   .trim()
   .transform((text) => text.split(/\s+/))
   .pipe(z.array(datasetUrl));
 
-/**
- * A template of package URLs. The host must have no placeholder, because a package name could then lead to another
- * site.
- */
+/** The host must have no placeholder, because a package name could then lead to another site. */
 export const urlTemplate = z
   .string()
   .trim()
@@ -67,10 +61,7 @@ export const urlTemplate = z
   )
   .regex(/^https?:\/\/[^/?#{]+[/?#].*\{\+?name\}/, 'must contain {name} or {+name} after the host');
 
-/**
- * An address without credentials, query and fragment. Links must not contain credentials, and `fetch` rejects addresses
- * with credentials.
- */
+/** Links must not contain credentials, and `fetch` rejects addresses with credentials. */
 export const plainUrl = urlOf(['http:', 'https:'], 'must be http://… or https://…').refine((text) => {
   const { username, password } = new URL(text);
   return username === '' && password === '' && !hasQueryOrFragment(text);
@@ -79,7 +70,6 @@ export const plainUrl = urlOf(['http:', 'https:'], 'must be http://… or https:
 /** Letters, digits, `-` and `_`, in parts separated by dots. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d_-]*[a-z\d_])?)*$/i;
 
-/** Where the server listens. */
 export const host = z
   .string()
   .refine(
@@ -92,7 +82,6 @@ export const ipRanges = z
   .transform(itemsOf)
   .refine(areAddresses, 'must be IP addresses and CIDR ranges, comma separated, such as 10.0.0.0/8,::1');
 
-/** The items of a list that is separated by commas. */
 function itemsOf(text: string): string[] {
   return text
     .split(',')
@@ -100,7 +89,7 @@ function itemsOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** A URL with one of the protocols, such as `http:`. If a value is not such a URL, later checks are skipped. */
+/** If a value is not such a URL, later checks are skipped. */
 function urlOf(protocols: readonly string[], must: string) {
   return z
     .string()
@@ -108,11 +97,7 @@ function urlOf(protocols: readonly string[], must: string) {
     .refine((text) => isUrl(text, protocols), { error: must, abort: true });
 }
 
-/**
- * Whether a text is a URL with one of the protocols in lower case, a host (unless it is a `file:` URL), no port 0, and
- * a user and a password that can be percent-decoded. White space and control characters are rejected: `URL` drops some
- * of them, but other parsers do not.
- */
+/** White space and control characters are rejected: `URL` drops some of them, but other parsers do not. */
 function isUrl(text: string, protocols: readonly string[]): boolean {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
   const { protocol, hostname, port, username, password } = new URL(text);
@@ -139,10 +124,7 @@ function hasQueryOrFragment(url: string): boolean {
   return /[?#]/.test(url);
 }
 
-/**
- * Whether all nodes have the same user and password, or no node has a user or a password. The Elasticsearch client
- * takes the first credentials for all nodes, and ignores a user without a password.
- */
+/** The Elasticsearch client takes the first credentials for all nodes, and ignores a user without a password. */
 function shareCredentials(nodes: readonly string[]): boolean {
   const urls = nodes.map((node) => new URL(node));
   const isWhole = urls.every(({ username, password }) => (username === '') === (password === ''));

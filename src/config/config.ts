@@ -22,7 +22,6 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** The bundled snapshot: the binary packages of Debian bookworm. */
 const BUNDLED_DATASET = new URL('data/debian-bookworm.csv.gz', PROJECT_FOLDER).href;
 
 /**
@@ -34,7 +33,6 @@ const DEFAULT_MAX_CONNECTIONS = 1000;
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** A whole number written in plain decimal digits, within [min, max]. */
 function wholeNumber(min: number, max: number) {
   const must = `must be a whole number from ${min} to ${max}`;
   return z.string().regex(/^\d+$/, must).transform(Number).pipe(z.int(must).min(min, must).max(max, must));
@@ -66,15 +64,11 @@ const secret = z
     'must be your own secret, at least 8 characters, not beginning with change-me: openssl rand -hex 32 makes one',
   );
 
-/** Default of `REGISTRY_SLUG`: the registry of the bundled dataset. */
 export const DEFAULT_SLUG = 'registry';
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
-/**
- * Slugs that must not be used: Elasticsearch's built-in templates reserve index names with these prefixes for data
- * streams.
- */
+/** Elasticsearch's built-in templates reserve index names with these prefixes for data streams. */
 const RESERVED_SLUG = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
 /** The columns or members with the name and the weight, in the document at `WEIGHTS_URL`. */
@@ -87,7 +81,6 @@ const weightsColumns = z
   )
   .transform(([name = '', weight = '']) => ({ name, weight }));
 
-/** How the list of packages is read. */
 const datasetSettings = z.object({
   DATASET_URL: datasetUrls.optional(),
   DATASET_FORMAT: z.enum(DATASET_FORMATS, `must be one of ${DATASET_FORMATS.join(', ')}`).default('csv'),
@@ -151,20 +144,15 @@ const settings = datasetSettings.extend({
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 
-/** The names of all variables of the service. */
 export const VARIABLES = Object.keys(settings.shape);
 
-/**
- * Options of a rule about `DATASET_FORMAT` and another variable. The error names the other variable. The rule is
- * checked even if other variables are malformed, but not if `DATASET_FORMAT` is.
- */
+/** The rule is checked even if other variables are malformed, but not if `DATASET_FORMAT` is. */
 function ofVariable(name: string, error: string) {
   const when = ({ value }: { value: unknown }) =>
     DATASET_FORMATS.includes((value as DatasetSettings).DATASET_FORMAT);
   return { path: [name], error, when };
 }
 
-/** Adds the rules about several variables of the dataset. */
 function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
   return schema
     .refine(
@@ -190,15 +178,12 @@ function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
 const variables = withDatasetRules(settings);
 const datasetVariables = withDatasetRules(datasetSettings);
 
-/** The variables that are not empty. An empty variable counts as absent. */
+/** An empty variable counts as absent. */
 export function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
-/**
- * Parses the environment by a schema. An empty variable counts as absent.
- * @throws {ConfigError} with one line for each missing or malformed variable, which states the expected value.
- */
+/** @throws {ConfigError} with one line for each missing or malformed variable, which states the expected value. */
 function read<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
   const parsed = schema.safeParse(withoutEmpty(env));
   if (parsed.success) return parsed.data;
@@ -210,13 +195,10 @@ function read<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
   );
 }
 
-/** The whole configuration, validated. Names of members include the units. */
+/** Names of members include the units. */
 export type Config = ReturnType<typeof readConfig>;
 
-/**
- * Reads the environment into one typed object. An empty variable counts as absent.
- * @throws {ConfigError}
- */
+/** An empty variable counts as absent. @throws {ConfigError} */
 export function readConfig(env: NodeJS.ProcessEnv) {
   if ((env['INDEX_SHARDS'] || '1') !== '1')
     throw new ConfigError('INDEX_SHARDS must be 1: every index has one shard');
@@ -248,7 +230,6 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     cacheMaxBytes: value.CACHE_MAX_BYTES,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
-    /** All secrets in the environment, for redaction. */
     secrets: secretsIn(env),
   };
 }
@@ -263,20 +244,15 @@ function datasetConfig(value: DatasetSettings) {
     /** Whether the dataset is the bundled one. Only the registry `DEFAULT_SLUG` may serve the bundled dataset. */
     isSample: value.DATASET_URL === undefined,
     packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
-    /** The rule by which names are compared, in the list and in its snapshot. */
     nameRule: value.NAME_RULE ?? defaultNameRule(value.DATASET_FORMAT),
     maxBadRows: value.DATASET_MAX_BAD_ROWS,
     downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,
   };
 }
 
-/** How the list of packages is read. */
 export type DatasetConfig = ReturnType<typeof datasetConfig>;
 
-/**
- * Reads the configuration of `npm run dataset`, which needs no engine.
- * @throws {ConfigError} like `readConfig`.
- */
+/** For `npm run dataset`, which needs no engine. @throws {ConfigError} like `readConfig`. */
 export function readDatasetConfig(env: NodeJS.ProcessEnv): DatasetConfig {
   return datasetConfig(read(datasetVariables, env));
 }
@@ -287,10 +263,7 @@ const keysVariables = settings.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: tr
   ELASTICSEARCH_ADMIN_PASSWORD: z.string('is required'),
 });
 
-/**
- * Reads the configuration of `npm run keys`, with an administrator's credentials for creating API keys.
- * @throws {ConfigError} like `readConfig`.
- */
+/** For `npm run keys`, with an administrator's credentials. @throws {ConfigError} like `readConfig`. */
 export function readKeysConfig(env: NodeJS.ProcessEnv) {
   const value = read(keysVariables, env);
   return {

@@ -4,10 +4,8 @@ import type { NameRule } from '../util/name-rule.js';
 
 export type DatasetFormat = keyof typeof FORMATS;
 
-/** Values of `DATASET_FORMAT`. */
 export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...DatasetFormat[]];
 
-/** The default of `NAME_RULE` for a format. */
 export function defaultNameRule(format: DatasetFormat): NameRule {
   const { nameRule }: Format = FORMATS[format];
   return nameRule ?? 'exact';

@@ -20,7 +20,6 @@ const KEYS = ['items', 'name', 'version', ...OPTIONAL_FIELDS, 'next'] as const;
 /** `key=path`, or `next=parameter:path`. A path is member names separated by dots. */
 const PAIR = /^([a-z_]+)=(?:([^:=]+):)?([^.]+(?:\.[^.]+)*)$/;
 
-/** `DATASET_JSON`: `key=path` pairs, separated by spaces. */
 export const jsonPaths = z.string().transform((text, context) => {
   const paths = parse(text);
   if (paths !== undefined) return paths;

@@ -18,7 +18,6 @@ export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name)
 /** Variables with a URL. The user information and the query of the URL may be secret. */
 const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', ...PROXIES];
 
-/** Variables with several URLs, and their separators. */
 const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: /\s+/ };
 
 /**
@@ -55,16 +54,11 @@ function urlSecrets(text: string): string[] {
   return [...credentials, ...encodings(query), ...values.flatMap(encodings)];
 }
 
-/** The credentials in an `Authorization: Basic` header. */
 function basic(user: string, password: string): string {
   const pair = [user, password].map((text) => percentDecoded(text) ?? text).join(':');
   return Buffer.from(pair).toString('base64');
 }
 
-/**
- * The text as written, percent-decoded, and encoded in three ways: by `encodeURIComponent`, by `URLSearchParams`, and
- * by `URL`.
- */
 function encodings(text: string): string[] {
   const plain = percentDecoded(text) ?? text;
   const formEncoded = new URLSearchParams({ '': plain }).toString().slice(1);

@@ -19,12 +19,10 @@ export async function applyActions(client: Client, actions: Action[]): Promise<b
   }
 }
 
-/** Whether the error means that an alias or an index of a precondition does not exist. */
 export function isMissing(error: unknown): boolean {
   return error instanceof errors.ResponseError && error.statusCode === 404;
 }
 
-/** The indices of a flip. */
 export interface Flip {
   /** The index that is served; undefined before the first flip. */
   from: string | undefined;
@@ -32,7 +30,6 @@ export interface Flip {
   previous?: string | undefined;
   /** The new index, which is complete. */
   to: string;
-  /** The index of the changes of the new snapshot, if there is one. */
   changes?: string | undefined;
 }
 
@@ -58,9 +55,7 @@ export function flipActions(alias: string, { from, previous, to, changes }: Flip
   ];
 }
 
-/**
- * The actions of a rollback. The previous snapshot is served again, and the current snapshot becomes the previous one.
- */
+/** The current snapshot becomes the previous one. */
 export function swapActions(alias: string, current: string, previous: string): Action[] {
   const name = previousAliasOf(alias);
   return [

@@ -6,7 +6,6 @@ import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/
 /** The part of the configuration that a snapshot depends on. */
 type Inputs = Pick<Config, 'dataset' | 'indexReplicas' | 'registry' | 'weights'>;
 
-/** The inputs of a rebuild with this configuration. */
 export function builtFrom({ dataset, indexReplicas, registry, weights }: Inputs): BuiltFrom {
   return {
     addresses: dataset.urls.map(withoutSecrets),

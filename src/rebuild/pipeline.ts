@@ -141,7 +141,6 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
 }
 
 interface Input {
-  /** Name of the new index. */
   index: string;
   dataset: CheckedPackages;
   meta: SnapshotMeta;
@@ -150,7 +149,6 @@ interface Input {
   previous: FoundIndex | undefined;
 }
 
-/** Creates an index, loads it, and flips the alias to it. */
 async function buildAndServe(context: RebuildContext, options: RebuildOptions, input: Input): Promise<void> {
   const { client, pool, alias, config, log } = context;
   const { changesRetention: retention } = config;

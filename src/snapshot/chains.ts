@@ -7,10 +7,7 @@ import { isChangesOf, snapshotIdOf } from './index-names.js';
 /** Time until missing changes are requested again, in milliseconds: an operator may restore or open their index. */
 const MISSING_MS = 60_000;
 
-/**
- * The chain of the snapshot was not recorded: CHANGES_RETENTION was 0, the rebuild key lacked a privilege, or the
- * recording failed.
- */
+/** CHANGES_RETENTION was 0, the rebuild key lacked a privilege, or the recording of the chain failed. */
 export class NoChainError extends Error {
   override readonly name = 'NoChainError';
 }
@@ -28,22 +25,15 @@ export interface ChangesSource extends Snapshot {
   chain: Chain;
 }
 
-/**
- * The chains of snapshots. If the index with the changes of a snapshot was deleted or closed, chains begin at this
- * snapshot.
- */
+/** If the index with the changes of a snapshot was deleted or closed, chains begin at this snapshot. */
 export class Chains {
-  /**
-   * Ids of snapshots whose changes are missing. The maximum exceeds the length of two chains: CHANGES_RETENTION is at
-   * most 100.
-   */
+  /** Snapshots whose changes are missing. The maximum exceeds two chains: CHANGES_RETENTION is at most 100. */
   readonly #missing = new LRUCache<string, true>({ max: 1000, ttl: MISSING_MS });
 
   constructor(private readonly snapshots: SnapshotWatcher) {}
 
   /**
-   * The snapshot with an id, or the current one, with its chain from the snapshot `since`. If `since` is not in the
-   * chain, the aliases are read once more, because this replica may have missed a flip.
+   * If `since` is not in the chain, reads the aliases once more, because this replica may have missed a flip.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   async select(id: string | undefined, since: string | undefined): Promise<ChangesSource> {
@@ -61,10 +51,7 @@ export class Chains {
     throw new SnapshotGoneError(since ?? '', this.#whyNotIn(snapshot, since ?? ''));
   }
 
-  /**
-   * The ids of a snapshot and its ancestors, newest first, up to the first id whose changes are missing.
-   * @throws {NoChainError}
-   */
+  /** Newest first, up to the first id whose changes are missing. @throws {NoChainError} */
   idsOf({ id, meta }: Snapshot): string[] {
     if (meta.lineage === undefined) throw new NoChainError(id);
     const ids = [id, ...meta.lineage.ancestors];
@@ -72,10 +59,7 @@ export class Chains {
     return first === -1 ? ids : ids.slice(0, first + 1);
   }
 
-  /**
-   * Makes chains begin at a snapshot if an error says that the changes of this snapshot are missing.
-   * @returns false for other errors.
-   */
+  /** Makes chains begin at the snapshot whose changes are missing. @returns false for other errors. */
   shorten(error: unknown): boolean {
     if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;
     if (!isChangesOf(this.snapshots.alias, error.index)) return false;

@@ -14,7 +14,6 @@ export interface ChangeRecord {
   after?: PackageEntry | undefined;
 }
 
-/** A record without its snapshot. */
 export type Difference = Omit<ChangeRecord, 'snapshot'>;
 
 /** A difference between two snapshots, as clients see it. */
@@ -26,30 +25,25 @@ export interface Change {
   previousVersion?: string;
 }
 
-/** Encodes a record for the index: its JSON in base64. */
 export function encodeRecord(record: ChangeRecord): string {
   return Buffer.from(JSON.stringify(record)).toString('base64');
 }
 
-/** Decodes a record encoded by `encodeRecord`. */
 export function decodeRecord(encoded: string): ChangeRecord {
   return JSON.parse(Buffer.from(encoded, 'base64').toString()) as ChangeRecord;
 }
 
-/** The name that a record belongs to. */
 export function nameOf({ before, after }: ChangeRecord): string {
   return (after ?? before)?.name ?? '';
 }
 
-/** The kind of a change. */
 export function kindOf({ before, after }: Difference): ChangeKind {
   if (before === undefined) return 'added';
   return after === undefined ? 'removed' : 'updated';
 }
 
 /**
- * The net change of one name over several records.
- * @param records oldest first, at least one.
+ * @param records of one name, oldest first, at least one.
  * @param hasPackageNo whether a different number is a change.
  * @returns undefined if the last record leaves the entry as it was before the first record.
  */
@@ -65,9 +59,7 @@ export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolea
   return { change: 'updated', entry, previousVersion: before.version };
 }
 
-/**
- * Whether two entries of one name are equal. Ignores volatile fields, and also the number if `hasPackageNo` is false.
- */
+/** Ignores volatile fields, and also the number if `hasPackageNo` is false. */
 export function isSame(one: PackageEntry, other: PackageEntry, hasPackageNo: boolean): boolean {
   return COMPARED_FIELDS.every((field) => one[field] === other[field] || (field === 'no' && !hasPackageNo));
 }

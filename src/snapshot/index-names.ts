@@ -21,15 +21,11 @@ export function aliasOf(slug: string): string {
   return `${slug}-packages-v${SCHEMA_VERSION}`;
 }
 
-/** The alias of the previous snapshot, for rollbacks. */
 export function previousAliasOf(alias: string): string {
   return `${alias}-previous`;
 }
 
-/**
- * The alias that an index is loaded through. The flip removes this alias. Without a flip, the deletion of the index
- * removes it.
- */
+/** The alias that an index is loaded through. The flip or the deletion of the index removes it. */
 export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
 }
@@ -65,7 +61,6 @@ export function isSnapshotOf(alias: string, index: string): boolean {
   return index.startsWith(`${alias}-`) && SNAPSHOT_ID.test(index.slice(alias.length + 1));
 }
 
-/** Whether an index holds the changes of a snapshot of this alias. */
 export function isChangesOf(alias: string, index: string): boolean {
   return isSnapshotOf(`${alias}-changes`, index);
 }
@@ -75,18 +70,12 @@ export function allIndicesOf(alias: string): string {
   return `/${alias}-(changes-)?${ID}/`;
 }
 
-/**
- * A regular expression, for Elasticsearch roles, that matches the loading aliases of the alias's snapshot and change
- * indices.
- */
+/** Like `allIndicesOf`, for the loading aliases of these indices. */
 export function loadingAliasesOf(alias: string): string {
   return `/${alias}-(changes-)?${loadingAliasOf(ID)}/`;
 }
 
-/**
- * The id of the snapshot in an index: the end of the index name. If the name does not end in an id, for example because
- * an operator restored the index under another name, an id of the same form is made from a hash of the name.
- */
+/** If an operator restored the index under a name without an id, an id of that form is made from a hash of the name. */
 export function snapshotIdOf(index: string): string {
   const id = index.slice(-'yyyymmddthhmmssz-xxxxxxxx'.length);
   return SNAPSHOT_ID.test(id) ? id : `00000000t000000z-${hash('sha1', index, 'hex').slice(0, 8)}`;

@@ -17,10 +17,7 @@ const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: [
 
 export type Query = Record<string, unknown>;
 
-/**
- * A search for entries, without a total count.
- * @param criteria the query, the order, and members that replace the defaults.
- */
+/** @param criteria the query, the order, and members that replace the defaults. */
 export function hitsOf(size: number, criteria: SearchBody): SearchBody {
   return { ...ONLY_ENTRY, size, track_total_hits: false, timeout: SEARCH_TIMEOUT, ...criteria };
 }
@@ -35,13 +32,11 @@ export function orderedPage(size: number, ...first: Query[]): SearchBody {
   return hitsOf(size, { sort: [...first, '_doc'] });
 }
 
-/** Clauses of a `bool` query. */
 export interface Clauses {
   filter?: Query[];
   must_not?: Query[];
 }
 
-/** Merges clauses: a package must match every part. */
 export function allOf(...parts: Clauses[]): Clauses {
   const mustNot = parts.flatMap(({ must_not = [] }) => must_not);
   return {
@@ -82,8 +77,6 @@ function sameLowerCase(name: string, range: Query): Query {
 }
 
 /**
- * The search for a page of packages in name order, for reading a whole snapshot. Its timeout is longer than for a
- * client's search.
  * @param after the last name of the previous page, if any.
  * @param upTo the last name that the page may contain, if any.
  * @param only clauses that every package must match.

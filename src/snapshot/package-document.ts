@@ -2,7 +2,6 @@ import { FIELDS, type PackageEntry } from './package-fields.js';
 
 export type { PackageEntry };
 
-/** Maximum length of a name, in UTF-8 bytes. */
 export const MAX_NAME_BYTES = FIELDS.name.maxBytes;
 
 /**
@@ -28,7 +27,6 @@ export function encodeEntry(members: string): string {
   return Buffer.from(`{${spaces}${members}`).toString('base64');
 }
 
-/** Decodes a package encoded by `encodeEntry`. */
 export function decodeEntry(encoded: string): PackageEntry {
   return JSON.parse(`${Buffer.from(encoded, 'base64').toString()}}`) as PackageEntry;
 }
@@ -41,7 +39,6 @@ export interface EntryGroup {
   member?: EntryMember;
 }
 
-/** Separates entries, so that each is on its own line. */
 const SEPARATOR = ',\n';
 
 /**
@@ -68,8 +65,7 @@ function encodeEnd(end: string): string {
 }
 
 /**
- * Writes a response body: `before`, then all entries as the elements of an array, then `]}`. No entry is
- * parsed, and all are decoded at once.
+ * Joins `before`, the entries, and `]}`, without parsing an entry.
  * @param before JSON up to and including the bracket that opens the array.
  */
 export function writeResponseBody(before: string, groups: readonly EntryGroup[]): Buffer {

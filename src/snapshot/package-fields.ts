@@ -27,10 +27,7 @@ type Field = FieldType & {
  */
 type FieldType = { type: 'number' } | { type: 'text'; maxBytes: number };
 
-/**
- * The definitions of a package's fields. A snapshot has an optional field if at least one package of its list has a
- * value.
- */
+/** A snapshot has an optional field if at least one package of its list has a value. */
 export const FIELDS = {
   /** In a list without numbers, the position of the package. Comparisons of snapshots ignore positions. */
   no: {
@@ -91,15 +88,12 @@ export const OPTIONAL_FIELDS = [...COMPARED_FIELDS, ...FIELD_NAMES.filter(isVola
   (name): name is OptionalField => FIELDS[name].schema instanceof z.ZodOptional,
 );
 
-/** The schemas of an entry's members. */
 export const ENTRY_SCHEMAS = recordOf(FIELD_NAMES, (name) => FIELDS[name].schema) as Schemas;
 
-/** The definition of a field. */
 export function fieldOf(name: FieldName): Field {
   return FIELDS[name];
 }
 
-/** Whether a package counts as unchanged if only this field differs. */
 export function isVolatile(name: FieldName): boolean {
   return fieldOf(name).isVolatile === true;
 }
@@ -109,7 +103,6 @@ export function columnOf(name: FieldName): string {
   return fieldOf(name).column ?? name;
 }
 
-/** The compared members of an entry, or of `ENTRY_SCHEMAS`. */
 export function comparedMembers<T extends PackageEntry | Schemas>(members: T): Omit<T, VolatileField> {
   return recordOf(COMPARED_FIELDS, (name) => members[name]) as Omit<T, VolatileField>;
 }
@@ -127,7 +120,7 @@ export function withOptional<T extends Partial<Record<OptionalField, unknown>>>(
   return item;
 }
 
-/** The mappings of all fields except `name` in an index. @param content what the index contains. */
+/** All fields except `name`, whose mapping is in `mappings/`. */
 export function fieldMappings(content: 'packages' | 'changes'): Record<string, estypes.MappingProperty> {
   const names = content === 'packages' ? FIELD_NAMES : COMPARED_FIELDS;
   const mapped = names.filter((name) => name !== 'name');

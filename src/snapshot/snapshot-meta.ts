@@ -6,10 +6,7 @@ import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
 
 const count = z.int().nonnegative();
 
-/**
- * The chain of a snapshot (`lineage` in `_meta`). A rebuild records it after comparing the snapshot with the served
- * snapshot.
- */
+/** The chain of a snapshot (`lineage` in `_meta`), recorded after the comparison with the served snapshot. */
 const lineage = z.object({
   /**
    * Ids of the earlier snapshots of the chain, latest first. The changes from each of these snapshots to this one are
@@ -58,13 +55,10 @@ export type BuiltFrom = z.infer<typeof builtFrom>;
 export const snapshotMeta = z.object({
   /** The version in the name of the index. An index that an operator restored under another name must have it, too. */
   schema_version: z.literal(SCHEMA_VERSION),
-  /** Number of packages. */
   total: z.int().nonnegative(),
   /** REGISTRY_SOURCE, by default the host of the first package's URL, such as `tracker.debian.org`. */
   source: z.string(),
-  /**
-   * When the dataset was taken, according to its server or its content; otherwise the time of the download (ISO 8601).
-   */
+  /** ISO 8601. According to the dataset's server or content; otherwise the time of the download. */
   taken_at: z.iso.datetime(),
   built_from: builtFrom,
   /** SHA-256 of the dataset's packages, in hexadecimal. A refresh compares it to detect changes. */
@@ -73,9 +67,7 @@ export const snapshotMeta = z.object({
   /** SHA-256 of the downloaded document of weights. */
   weights_digest: z.string().optional(),
   weights_validators: validators.optional(),
-  /** Whether the dataset is the bundled sample. */
   is_sample: z.boolean(),
-  /** Version of the mapping, see `MAPPING_VERSION`. */
   mapping_version: z.int(),
   /** Whether the dataset has the column `package_no`. Without it, a different number is not a change. */
   has_package_no: z.boolean(),
@@ -99,17 +91,13 @@ export type SnapshotMeta = z.infer<typeof snapshotMeta>;
 
 type OptionalFields = Pick<SnapshotMeta, 'has_weights' | 'has_fields'>;
 
-/**
- * Checks the metadata of a new index with the schema that replicas use to read metadata.
- * @throws {Error} with the name of the first invalid field.
- */
+/** Uses the schema with which replicas read metadata. @throws {Error} with the name of the first invalid field. */
 export function assertReadable(meta: SnapshotMeta): void {
   const issue = snapshotMeta.safeParse(meta).error?.issues[0];
   if (issue !== undefined)
     throw new Error(`the _meta of the index would be invalid: ${issue.path.join('.')}: ${issue.message}`);
 }
 
-/** The part of the metadata that says which optional fields a snapshot has. */
 export function optionalMeta(fields: readonly string[]): OptionalFields {
   return {
     has_weights: fields.includes('weight'),
@@ -117,7 +105,6 @@ export function optionalMeta(fields: readonly string[]): OptionalFields {
   };
 }
 
-/** The optional fields of a snapshot. */
 export function optionalFields({ has_weights, has_fields }: OptionalFields): OptionalField[] {
   const fields: string[] = [...has_fields, ...(has_weights ? ['weight'] : [])];
   return OPTIONAL_FIELDS.filter((field) => fields.includes(field));

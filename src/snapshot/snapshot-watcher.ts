@@ -18,7 +18,6 @@ export const SNAPSHOT_STATES = ['present', 'absent', 'unreachable', 'unusable'] 
 
 export type SnapshotState = (typeof SNAPSHOT_STATES)[number];
 
-/** The reasons of `unreachable` and `unusable`. */
 const UNREACHABLE = 'Elasticsearch is unavailable at ELASTICSEARCH_URL';
 const CLOSED = 'the index behind the alias is closed: open it, or rebuild';
 const REFUSED =
@@ -26,7 +25,6 @@ const REFUSED =
 const UNREADABLE =
   'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
-/** No snapshot has been loaded yet. */
 export class NotInitializedError extends Error {
   override readonly name = 'NotInitializedError';
 }
@@ -87,21 +85,16 @@ export class SnapshotWatcher {
     return this.#stateReason;
   }
 
-  /**
-   * Whether Elasticsearch has responded since this process started. A response counts even if there is no index. A
-   * rejection of the API key does not count.
-   */
+  /** A response counts even if there is no index. A rejection of the API key does not count. */
   get hasReachedElasticsearch(): boolean {
     return this.#hasReachedElasticsearch;
   }
 
-  /** The current or the previous snapshot, if it has this id. */
   find(id: string): Snapshot | undefined {
     return [this.#current, this.#previous].find((snapshot) => snapshot?.id === id);
   }
 
   /**
-   * The snapshot that reads are served from.
    * @throws {NotInitializedError} if Elasticsearch has no complete snapshot.
    * @throws {ElasticsearchUnavailableError} if there may be a snapshot, but it could not be read.
    */
@@ -111,8 +104,7 @@ export class SnapshotWatcher {
   }
 
   /**
-   * The snapshot with this id, or the current snapshot if `id` is undefined. If this replica does not know the id, it
-   * polls once more, because it may have missed a flip.
+   * If this replica does not know the id, it polls once more, because it may have missed a flip.
    * @throws {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   async select(id: string | undefined): Promise<Snapshot> {

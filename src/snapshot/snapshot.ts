@@ -7,7 +7,6 @@ import { snapshotMeta, type SnapshotMeta } from './snapshot-meta.js';
 /** A complete list of packages, in an index that never changes again. */
 export interface Snapshot {
   index: string;
-  /** The snapshot's id, for clients. */
   id: string;
   meta: SnapshotMeta;
 }
@@ -29,7 +28,6 @@ export interface FoundIndex extends Omit<Snapshot, 'meta'> {
 }
 
 /**
- * The index an alias points to, or undefined if there is none.
  * @param alias may also be the name of a snapshot index.
  * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond, or its response is incomplete.
  * @throws {UnusableAliasError} if the alias points to more than one index, or an index has the alias's name.
@@ -43,8 +41,7 @@ export async function findIndex(
 }
 
 /**
- * The indices of the current and the previous snapshot, found with one request. `previous` is undefined if its index is
- * closed, or if there is no current snapshot.
+ * Sends one request. `previous` is undefined if its index is closed, or if there is no current snapshot.
  * @throws the errors of `findIndex` for the alias of the current snapshot.
  */
 export async function findServed(
@@ -72,10 +69,7 @@ function indexBehind(alias: string, [found, ...others]: FoundIndex[]): FoundInde
   return found;
 }
 
-/**
- * Index blocks that prevent changes of metadata, including aliases. Elasticsearch sets `read_only_allow_delete` if the
- * disk is full.
- */
+/** These blocks prevent changes of aliases. Elasticsearch sets `read_only_allow_delete` if the disk is full. */
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
 /** Requests only the fields that a snapshot needs, because every replica polls every second. */
@@ -89,10 +83,7 @@ const FILTER_PATH = [
   'status',
 ];
 
-/**
- * The indices with these names or aliases; none if one that is named without a pattern does not exist.
- * @throws {ElasticsearchUnavailableError} like `findIndex`.
- */
+/** Empty if an index that is named without a pattern does not exist. @throws {ElasticsearchUnavailableError} */
 async function getIndices(
   client: Client,
   names: string[],
@@ -120,17 +111,13 @@ async function getIndices(
   return indices;
 }
 
-/**
- * @returns undefined if the error says that there is no such index or alias.
- * @throws {ElasticsearchUnavailableError} for other errors of the client.
- */
+/** @throws {ElasticsearchUnavailableError} for errors of the client other than an absent index or alias. */
 function undefinedIfAbsent(error: unknown): undefined {
   if (error instanceof errors.ResponseError && errorIn(error).type === 'index_not_found_exception') return;
   if (!(error instanceof errors.ElasticsearchClientError)) throw error;
   throw new ElasticsearchUnavailableError(error.message, { cause: error });
 }
 
-/** Whether this version can serve a snapshot. */
 export function isReadable(found: FoundIndex): found is FoundIndex & Snapshot {
   return found.meta !== undefined;
 }

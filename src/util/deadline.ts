@@ -1,4 +1,3 @@
-/** A task did not end in time. */
 export class DeadlineError extends Error {
   override readonly name = 'DeadlineError';
 }

@@ -1,7 +1,4 @@
-/**
- * The message of an error. If a host has several addresses, a failed connection is an `AggregateError` with an empty
- * message. The messages of its errors are joined.
- */
+/** If a host has several addresses, a failed connection is an `AggregateError` with an empty message. */
 export function messageOf(error: Error): string {
   const parts = error instanceof AggregateError ? (error.errors as Error[]) : [error];
   return [...new Set(parts.map(({ message }) => message))].join('; ');

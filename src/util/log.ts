@@ -37,7 +37,6 @@ export function createLogger(
   return pino(options, destination);
 }
 
-/** A destination with readable lines if standard output is a terminal, otherwise undefined. */
 export async function terminalOutput(): Promise<DestinationStream | undefined> {
   if (!process.stdout.isTTY) return undefined;
   // Loaded only here, because programs without a terminal, such as rebuild processes, start sooner without it.
@@ -78,7 +77,6 @@ function loggable(value: unknown, redact: Redact, within: readonly object[] = []
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, part(field)]));
 }
 
-/** An error as it is logged. */
 function loggableError(error: Error, redact: Redact, part: (value: unknown) => unknown) {
   const { name, message, stack, cause, code, statusCode, errors } = error as ErrorFields;
   // If a nested value is not an error, only its type is logged, because the value may be a whole request.

@@ -1,7 +1,4 @@
-/**
- * The values of `NAME_RULE`: the rules by which registries compare names. `exact` and `lowercase` do not unify
- * separators.
- */
+/** The rules by which registries compare names. `exact` and `lowercase` do not unify separators. */
 export const NAME_RULES = ['exact', 'lowercase', 'pypi', 'crates'] as const;
 
 export type NameRule = (typeof NAME_RULES)[number];
@@ -14,19 +11,13 @@ const SEPARATORS: Partial<Record<NameRule, RegExp>> = { pypi: /[-_.]{2,}|[_.]/g,
 
 const IS_ASCII = /^\p{ASCII}*$/u;
 
-/**
- * The character filter with which an index unifies separators in names and queries. Undefined if the rule does not
- * unify separators.
- */
+/** For names and queries in an index. Undefined if the rule does not unify separators. */
 export function charFilterOf(rule: NameRule) {
   const pattern = SEPARATORS[rule]?.source;
   return pattern === undefined ? undefined : { type: 'pattern_replace' as const, pattern, replacement: '-' };
 }
 
-/**
- * Unifies the separators of a name, or of a part of a name, as searches do. Does not change case, because the index
- * ignores case.
- */
+/** Does not change case, because the index ignores case. */
 export function unifySeparators(rule: NameRule, text: string): string {
   const pattern = SEPARATORS[rule];
   return pattern === undefined ? text : text.replace(pattern, '-');
@@ -54,10 +45,7 @@ function lowerCaseOf(codePoint: string): string {
   return first;
 }
 
-/**
- * Splits a text into the units that a comparison of names counts as one character: a code point, or separators that are
- * replaced by one `-`.
- */
+/** A compared character is a code point, or separators that are replaced by one `-`. */
 export function comparedCharacters(rule: NameRule, text: string): string[] {
   const pattern = SEPARATORS[rule];
   return pattern === undefined

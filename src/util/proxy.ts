@@ -28,10 +28,7 @@ export function proxyOf(url: URL, env: NodeJS.ProcessEnv = process.env): URL | u
   throw new ProxyError(`the proxy in ${variable} is not an http(s) address${reason}`);
 }
 
-/**
- * Whether an entry of `NO_PROXY` matches the URL. An entry is `*`, an IP address, a network or a domain, with an
- * optional port.
- */
+/** An entry is `*`, an IP address, a network or a domain, with an optional port. */
 function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const host = hostname.replace(/^\[|[\].]$/g, '');
   const hostPort = port || (protocol === 'https:' ? '443' : '80');

@@ -12,7 +12,7 @@ const MAX_QUOTED_LENGTH = 64;
 
 const ELLIPSIS = '…';
 
-/** Truncates `text` to `MAX_REASON_LENGTH` without splitting a surrogate pair. */
+/** Does not split a surrogate pair. */
 export function truncateReason(text: string): string {
   if (text.length <= MAX_REASON_LENGTH) return text;
   const kept = text.slice(0, MAX_REASON_LENGTH - ELLIPSIS.length).replace(/[\ud800-\udbff]$/, '');
@@ -22,10 +22,7 @@ export function truncateReason(text: string): string {
 /** Characters that JSON does not escape, and that are invisible or look like a space. */
 const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 
-/**
- * Quotes a value of the dataset as JSON does, and escapes invisible characters. A long value is cut after a whole
- * character and followed by an ellipsis.
- */
+/** As JSON, with invisible characters escaped. A long value is cut after a whole character. */
 export function quote(value: string): string {
   let quoted = '';
   for (const char of value) {

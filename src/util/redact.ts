@@ -1,4 +1,3 @@
-/** Replaces all secrets in a text. */
 export type Redact = (text: string) => string;
 
 const REDACTED = '[redacted]';
@@ -16,7 +15,6 @@ const MIN_LENGTH = 4;
  */
 const USER_INFORMATION = /\b([a-z][a-z\d+.-]{0,15}:\/\/)[^\s/?#]*@/gi;
 
-/** Creates a function that replaces these secrets, and the user information of all URLs, with `[redacted]`. */
 export function createRedactor(secrets: readonly string[]): Redact {
   // Longest first, because one secret may contain another.
   const known = secrets.filter(({ length }) => length >= MIN_LENGTH).sort((a, b) => b.length - a.length);

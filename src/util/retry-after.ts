@@ -1,8 +1,4 @@
-/**
- * The seconds to wait, from the value of a `Retry-After` header (RFC 9110): a number of seconds, or an HTTP date. 0 if
- * the date is past.
- * @returns undefined if the value is missing, or has neither form.
- */
+/** 0 if the date is past. Undefined if the value is neither a number of seconds nor an HTTP date (RFC 9110). */
 export function retryAfterSeconds(retryAfter: string | null | undefined): number | undefined {
   const text = retryAfter ?? '';
   if (/^\d+$/.test(text)) return Number(text);

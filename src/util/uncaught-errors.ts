@@ -3,10 +3,7 @@ import { createRedactor } from './redact.js';
 /** Maximum number of causes in the description. Longer chains of causes are usually circular. */
 const MAX_CAUSES = 5;
 
-/**
- * Describes an unexpected error for standard error: its stack and the stacks of its causes, without secrets. Node's own
- * output would include all fields of the error.
- */
+/** The stacks of an error and its causes, without secrets. Node's own output would include all fields of the error. */
 export function describeCrash(error: unknown, secrets: readonly string[]): string {
   const redact = createRedactor(secrets);
   if (!(error instanceof Error)) return `a ${typeof error} was thrown`;

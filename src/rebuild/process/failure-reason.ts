@@ -18,10 +18,7 @@ const KINDS: Partial<Record<string, FailureKind>> = {
   ProcessFailedError: 'process',
 };
 
-/**
- * The kind of a failure, derived from the class of the error. Rejected credentials are recognised by the response of
- * Elasticsearch.
- */
+/** Rejected credentials are recognised by the response of Elasticsearch. */
 export function failureKind(error: Error): FailureKind {
   if (describeAuthError(error, '') !== undefined) return 'credentials';
   if (error instanceof errors.ElasticsearchClientError) return 'elasticsearch';

@@ -11,17 +11,11 @@ const LOCK_MS = 10_000;
 /** Number of renewals within the time to live. The lock survives two failed renewals in a row. */
 const RENEWALS = 4;
 
-/**
- * Scripts that change a lock only for its owner. They return 1, or 0 if another owner has the lock or the lock has
- * expired.
- */
+/** The scripts return 0 if another owner has the lock, or the lock has expired. */
 const RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0";
 const RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
 
-/**
- * Redis is configured but cannot be used, so it is unknown whether another replica is rebuilding. The message gives the
- * reason.
- */
+/** Redis cannot be used, so it is unknown whether another replica is rebuilding. The message gives the reason. */
 export class LockUnavailableError extends Error {
   override readonly name = 'LockUnavailableError';
 }
@@ -35,7 +29,6 @@ export class LockLostError extends Error {
   }
 }
 
-/** A lock that this process has acquired. */
 export interface HeldLock {
   /** Identifies the rebuild that holds the lock, for `isHeldBy`. */
   readonly owner: string;
@@ -59,10 +52,7 @@ export const UNSHARED_LOCK: HeldLock = {
   release: () => Promise.resolve(),
 };
 
-/**
- * Lets one rebuild of a registry run at a time, across all replicas on one Redis. The lock is a key whose value is the
- * id of its owner. The time to live of the key is renewed periodically.
- */
+/** Lets one rebuild of a registry run at a time, across all replicas on one Redis. */
 export class RebuildLock {
   /** @param lockMs time to live of a lock after its last renewal, in milliseconds. */
   constructor(

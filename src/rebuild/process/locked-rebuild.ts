@@ -44,7 +44,6 @@ export async function acquireAndRebuild(
   return rebuildUnderLock(held, context, options);
 }
 
-/** Lowers the priority of this process, for the processor and the out-of-memory killer. */
 function yieldToServers(): void {
   // `NICENESS` is relative: a niceness below the inherited one would require a privilege.
   setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
@@ -55,10 +54,7 @@ function yieldToServers(): void {
   }
 }
 
-/**
- * Runs a rebuild under a lock, publishes its progress and outcome to all replicas, and releases the lock.
- * Never rejects: failures are logged.
- */
+/** Publishes progress and outcome to all replicas, and releases the lock. Never rejects: failures are logged. */
 export async function rebuildUnderLock(
   held: HeldLock,
   context: RebuildContext,

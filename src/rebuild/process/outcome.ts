@@ -4,7 +4,6 @@ import { MAX_REASON_LENGTH, truncateReason } from '../../util/reason-text.js';
 import { createRedactor } from '../../util/redact.js';
 import { FAILURE_KINDS, failureKind, reasonOf } from './failure-reason.js';
 
-/** Why a rebuild failed. */
 export const failure = z.object({
   /** ISO 8601. */
   at: z.iso.datetime(),
@@ -23,18 +22,13 @@ export interface Built {
   warning?: string | undefined;
 }
 
-/** A rebuild that failed. */
 export interface Failed {
   failure: Failure;
 }
 
-/** How a rebuild ended. */
 export type Outcome = Built | { stopped: true } | Failed;
 
-/**
- * The outcome of a rebuild that failed just now.
- * @param secrets are redacted before the reason is stored or sent anywhere.
- */
+/** @param secrets are redacted before the reason is stored or sent anywhere. */
 export function failed(error: Error, secrets: readonly string[]): Failed {
   const reason = truncateReason(createRedactor(secrets)(reasonOf(error)));
   return { failure: { at: new Date().toISOString(), reason, kind: failureKind(error) } };

@@ -16,12 +16,10 @@ export const PHASES = [
 
 export type Phase = (typeof PHASES)[number];
 
-/** Phases that count rows. */
 const COUNTING: readonly Phase[] = ['checking', 'loading', 'comparing'];
 
 const count = z.int().nonnegative();
 
-/** Progress of a rebuild. */
 export const progressReport = z.object({
   phase: z.enum(PHASES),
   /** Rows read or written so far in this phase. A phase that counts no rows keeps the number of the phase before it. */
@@ -38,7 +36,6 @@ export const progressReport = z.object({
 
 export type ProgressReport = z.infer<typeof progressReport>;
 
-/** Tracks one rebuild and notifies a listener of every change. */
 export class Progress {
   #report: ProgressReport;
 

@@ -71,10 +71,7 @@ export class ProcessFailedError extends Error {
   override readonly name = 'ProcessFailedError';
 }
 
-/**
- * Runs the program of `npm run rebuild` in a separate process, which does not affect the memory and garbage collection
- * of the server.
- */
+/** A separate process does not affect the memory and garbage collection of the server. */
 export class RebuildProcess {
   /** Rejects if the process could not be started, or ended without a response. */
   readonly response: Promise<FirstResponse>;
@@ -176,11 +173,7 @@ function couldNotStart(cause: unknown): ProcessFailedError {
   return new ProcessFailedError(`the rebuild process could not be started: ${message}`, { cause });
 }
 
-/**
- * Waits for the end of a process.
- * @returns its signal or exit code.
- * @throws the error if the process could not be started.
- */
+/** @returns the signal or exit code of the process. @throws the error if it could not be started. */
 async function exitOf(child: ChildProcess): Promise<string> {
   const exited = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
   // The last message may arrive after the process has exited.

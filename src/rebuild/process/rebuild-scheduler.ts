@@ -4,9 +4,7 @@ import type { SnapshotWatcher } from '../../snapshot/snapshot-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
 import type { StartOptions } from './rebuild-process.js';
 
-/**
- * Bounds of the pause before a failed first rebuild is retried, in milliseconds. The pause doubles after each failure.
- */
+/** Bounds of the pause before a failed first rebuild is retried, in milliseconds. It doubles after each failure. */
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 300_000;
 /** How often to check whether a first rebuild is needed, in milliseconds. */
@@ -62,10 +60,7 @@ export class RebuildScheduler {
     return pause(ms, true, { signal: this.#stopping.signal }).catch(() => false);
   }
 
-  /**
-   * Rebuilds unless a rebuild is already running, and waits for the end.
-   * @returns whether the rebuild failed or could not be started.
-   */
+  /** Waits for the end. @returns whether the rebuild failed or could not be started. */
   async #rebuild(options: StartOptions): Promise<boolean> {
     try {
       // The scheduler may have been stopped while it claimed the refresh.

@@ -36,7 +36,6 @@ export class RebuildService {
   #outcome: Promise<Outcome> | undefined;
   #lastFailure: Failure | undefined;
   #lastSuccess: { at: string; seconds: number | undefined } | undefined;
-  /** Number of rebuilds by outcome. */
   readonly counts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
   #isStopping = false;
 
@@ -50,7 +49,6 @@ export class RebuildService {
     return this.#process?.state.report;
   }
 
-  /** Resource usage of the rebuild that this server is running. */
   get usage() {
     return this.#process?.state.usage;
   }
@@ -69,9 +67,8 @@ export class RebuildService {
   }
 
   /**
-   * How the last rebuild by any replica or command ended. Without Redis, only the rebuilds of this server are known.
-   * @returns `failure`, which is undefined after a success, and `succeededAt` (ISO 8601), the end of the last
-   * successful rebuild, with or without changes.
+   * The outcome of the last rebuild by any replica or command; without Redis, by this server.
+   * @returns `failure`, undefined after a success, and `succeededAt` (ISO 8601), the last success, even if unchanged.
    */
   async lastOutcome() {
     const { status } = this.context;
@@ -165,10 +162,7 @@ export class RebuildService {
     return outcome;
   }
 
-  /**
-   * Cleans up after a process that crashed or was killed, and publishes the outcome. The lock is not released: it
-   * expires.
-   */
+  /** The lock of a crashed or killed process is not released: it expires. */
   async #cleanUpAfterCrash({ state }: RebuildProcess, error: Error): Promise<Outcome> {
     const { index, lockOwner, report } = state;
     // A terminal sends Ctrl-C to the rebuild process, too. While that process is starting, the signal ends it.

@@ -6,9 +6,7 @@ import type { Logger } from '../../util/log.js';
 import { failure, type Failure } from './outcome.js';
 import { progressReport, type ProgressReport } from './progress.js';
 
-/**
- * How often a running rebuild publishes its progress, and how long Redis keeps a published progress, in milliseconds.
- */
+/** How often a running rebuild publishes its progress, and how long Redis keeps it, in milliseconds. */
 const PUBLISH_MS = 500;
 const STATUS_TTL_MS = 10_000;
 

@@ -5,9 +5,7 @@ import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
 import type { RetryOptions } from '../retry.js';
 import { PageReader } from './page-reader.js';
 
-/**
- * If more old entries than this are unmatched after a page, they are compared by name, and differences are reported.
- */
+/** If more old entries than this are unmatched after a page, their differences by name are reported at once. */
 const MAX_UNMATCHED = 2000;
 
 interface CompareOptions extends RetryOptions {

@@ -88,10 +88,7 @@ async function readMappings<T>(file: string): Promise<T> {
   return JSON.parse(await readFile(new URL(`mappings/${file}.json`, PROJECT_FOLDER), 'utf8')) as T;
 }
 
-/**
- * Adds the char filter of a rule to all analyzers and normalizers that have no char filter. `fold` has its own char
- * filter.
- */
+/** Adds the char filter only where there is none, because `fold` has its own. */
 function addNameRule(analysis: Names['analysis'], rule: NameRule): void {
   const separators = charFilterOf(rule);
   if (separators === undefined) return;

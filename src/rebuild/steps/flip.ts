@@ -30,10 +30,7 @@ export async function flip(client: Client, alias: string, what: Flip, options: R
   await moveAlias(client, alias, what.to, flipActions(alias, what), options);
 }
 
-/**
- * Moves the alias of a registry to an index. Has no effect if a precondition of the actions (`must_exist`) is not met.
- * @throws {FlipError} {Error} in the same cases as `flip`.
- */
+/** Has no effect if a precondition of the actions (`must_exist`) is not met. @throws like `flip`. */
 export async function moveAlias(
   client: Client,
   alias: string,

@@ -80,10 +80,7 @@ async function* bulkRequests({ read, ordinalOf }: Pick<CheckedPackages, 'read' |
   if (count > 0) yield { body, count };
 }
 
-/**
- * A bulk action with all fields of the index. The field `entry` has the package as `encodeEntry` encodes it for
- * responses.
- */
+/** The field `entry` has the package as `encodeEntry` encodes it for responses. */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
   const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);

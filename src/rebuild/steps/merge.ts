@@ -100,7 +100,6 @@ export async function assertOneSegment(client: Client, index: string, options: R
 
 type Segment = estypes.IndicesSegmentsSegment;
 
-/** The segments of each copy of an index. */
 async function readSegments(client: Client, index: string, signal: AbortSignal): Promise<Segment[][]> {
   const { indices, _shards } = await client.indices.segments({ index }, { signal });
   assertComplete(_shards);
@@ -126,7 +125,6 @@ async function readMerge(client: Client, index: string, signal: AbortSignal) {
   };
 }
 
-/** Whether all documents are in one committed, searchable segment. */
 function isMerged([segment, ...others]: Segment[], total: number): boolean {
   return others.length === 0 && segment?.num_docs === total && segment.committed && segment.search;
 }

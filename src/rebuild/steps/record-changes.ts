@@ -90,10 +90,7 @@ export async function recordChanges(
   }
 }
 
-/**
- * Records a new chain and deletes the partial index of changes. If the reason is a missing privilege, only logs a
- * warning.
- */
+/** If the reason is a missing privilege, only logs a warning. */
 async function startNewChain(
   client: Client,
   changes: string,
@@ -178,7 +175,6 @@ async function writeChanges(
   return counts;
 }
 
-/** The bulk action that adds a record to the index of changes. The field `entry` holds the encoded record. */
 function indexAction(record: ChangeRecord, takenAt: string): string {
   const { before, after } = record;
   const entry = (after ?? before) as PackageEntry;
@@ -193,10 +189,7 @@ function indexAction(record: ChangeRecord, takenAt: string): string {
   return `${JSON.stringify({ index: { _id: entry.name } })}\n${JSON.stringify(document)}\n`;
 }
 
-/**
- * Makes all documents of a loaded index searchable and blocks writes to it.
- * @throws {Error} if there are not `total` documents.
- */
+/** @throws {Error} if there are not `total` documents. */
 async function sealIndex(client: Client, index: string, total: number, options: RetryOptions): Promise<void> {
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);
   await assertDocuments(client, index, total, options);

@@ -2,10 +2,7 @@ import type { Client } from '@elastic/elasticsearch';
 import { retry, waitUntilDone, type LongStepOptions } from '../retry.js';
 import { assertOneSegment } from './merge.js';
 
-/**
- * Copies a merged index with `waitForCopies`, and checks that each copy has one segment.
- * @throws the errors of `waitForCopies` and `assertOneSegment`.
- */
+/** @throws the errors of `waitForCopies` and `assertOneSegment`. */
 export async function waitForReplicas(
   client: Client,
   index: string,
@@ -49,7 +46,6 @@ export async function waitForCopies(
   );
 }
 
-/** The bytes copied so far, and the total bytes to copy. */
 async function readBytes(client: Client, index: string, signal: AbortSignal) {
   const found = await client.indices.recovery({ index }, { signal });
   const sizes = (found[index]?.shards ?? [])
