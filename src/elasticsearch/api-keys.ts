@@ -5,10 +5,7 @@ import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 /** Timeout of the request for an expiration date, in milliseconds. A scrape of the metrics waits for the response. */
 const TIMEOUT_MS = 1000;
 
-/**
- * Maximum wait until Elasticsearch can list keys, in milliseconds. After the first start of Elasticsearch, listing keys
- * fails for some seconds.
- */
+/** Maximum wait, in milliseconds. After the first start of Elasticsearch, listing keys fails for some seconds. */
 const LISTING_TIMEOUT_MS = 60_000;
 /** Pause between two attempts to list keys, in milliseconds. */
 const LISTING_PAUSE_MS = 250;
@@ -19,8 +16,7 @@ export function idOfKey(apiKey: string): string {
 }
 
 /**
- * When the API key of a client expires, in milliseconds since the epoch. A key needs no privilege to read its own
- * expiration date.
+ * In milliseconds since the epoch. A key needs no privilege to read its own expiration date.
  * @returns undefined if the key does not expire, or if Elasticsearch is down, has no security, or rejects the key.
  */
 export async function expirationOfKey(
@@ -39,10 +35,9 @@ export async function expirationOfKey(
 }
 
 /**
- * Lists the valid keys with these names. Retries while Elasticsearch responds with 502, 503 or 504. After its first
- * start, Elasticsearch responds with 503 until its security index is ready.
- * @throws {Error} with a message of one line if Elasticsearch still responds with one of these statuses after
- * `timeoutMs`. Other errors of the client are thrown at once.
+ * Retries while Elasticsearch responds with 502, 503 or 504. After its first start, it responds with 503 until its
+ * security index is ready.
+ * @throws {Error} with a message of one line if it still does after `timeoutMs`. Other errors are thrown at once.
  */
 export async function validKeys(
   client: Client,

@@ -10,7 +10,6 @@ const ELASTICSEARCH_MAJOR = 9;
 /** Pause between two checks, in milliseconds. */
 const CHECK_PAUSE_MS = 5000;
 
-/** The message if there is neither a key nor a user that Elasticsearch accepts. */
 const NO_KEY = 'Elasticsearch requires ELASTICSEARCH_API_KEY, or a valid user in ELASTICSEARCH_URL';
 
 /** Elasticsearch or Redis at a configured address is unusable. The message is one line for the operator. */
@@ -18,7 +17,6 @@ export class ConnectionCheckError extends Error {
   override readonly name = 'ConnectionCheckError';
 }
 
-/** Elasticsearch has another major version. */
 class WrongVersionError extends ConnectionCheckError {}
 
 /** Waits until Elasticsearch responds. Logs an error if it has another major version. Never throws. */
@@ -35,10 +33,7 @@ export async function reportWrongVersion(
   }
 }
 
-/**
- * Checks the server at `ELASTICSEARCH_URL` once.
- * @throws {ConnectionCheckError} if the server does not respond, is not an Elasticsearch 9, or rejects the credentials.
- */
+/** @throws {ConnectionCheckError} if the server is silent, is not an Elasticsearch 9, or rejects the credentials. */
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
@@ -58,10 +53,7 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
   }
 }
 
-/**
- * The error to throw. Undefined if the credentials are valid but lack the privilege for this request, because no other
- * request needs this privilege.
- */
+/** Undefined if valid credentials lack the privilege for this request, because no other request needs it. */
 function describe(error: unknown, apiKey: string | undefined): Error | undefined {
   const silence = describeConnectionError(error);
   if (silence !== undefined) return new ConnectionCheckError(silence, { cause: error });

@@ -1,7 +1,4 @@
-/**
- * Elasticsearch cannot be reached, or cannot serve requests at the moment. The message names no host. If there is an
- * error of Elasticsearch, it is the `cause`.
- */
+/** Elasticsearch cannot be reached or serve requests now. The message names no host. `cause`: its error, if any. */
 export class ElasticsearchUnavailableError extends Error {
   override readonly name = 'ElasticsearchUnavailableError';
 }

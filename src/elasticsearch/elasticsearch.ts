@@ -14,16 +14,12 @@ import { distrustReason } from './elasticsearch-errors.js';
 const READ_TIMEOUT_MS = 800;
 
 /**
- * Timeout of one request of a rebuild, in milliseconds. A connection that was dropped silently is replaced within a
- * minute. Longer operations (merging, copying) are started and then polled. If a request times out while it waits for a
- * shard, it is sent again.
+ * A connection that was dropped silently is replaced within a minute. Longer operations (merging, copying) are started
+ * and then polled. If a request times out while it waits for a shard, it is sent again.
  */
 const REBUILD_TIMEOUT_MS = 50_000;
 
-/**
- * Time after which an idle connection is closed, in milliseconds. NAT gateways and load balancers drop idle connections
- * later.
- */
+/** Idle connections are closed after this time. NAT gateways and load balancers drop them later. */
 const IDLE_MS = 10_000;
 
 /** Creates a client for short reads. It tries twice, if possible on different nodes, also after a timeout. */
@@ -32,7 +28,6 @@ export function createReadClient(access: ElasticsearchAccess): Client {
   return createClient(access, 'poll', options);
 }
 
-/** Creates a client for rebuilds: long timeout, more retries. */
 export function createRebuildClient(access: ElasticsearchAccess): Client {
   return createClient(access, 'rebuild', { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
 }
@@ -45,10 +40,7 @@ export function createAdministratorClient(
   return createClient({ nodes, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
 }
 
-/**
- * Describes in one line that Elasticsearch rejects the credentials in a variable, or that they lack a privilege. The
- * description contains neither the credentials nor names of nodes or indices. Returns undefined for other errors.
- */
+/** For rejected credentials and missing privileges: one line without credentials and names of nodes or indices. */
 export function describeAuthError(error: unknown, variable: string): string | undefined {
   const response =
     error instanceof Error && error.cause instanceof errors.ResponseError ? error.cause : error;
@@ -70,9 +62,7 @@ export function describeConnectionError(error: unknown): string | undefined {
   return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
 }
 
-/**
- * The error in a response of Elasticsearch. An empty object if the body has no error, for example after a HEAD request.
- */
+/** Empty if the body has no error, for example after a HEAD request. */
 export function errorIn({ body }: errors.ResponseError): { type?: unknown; reason?: string } {
   return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
 }

@@ -8,7 +8,6 @@ import {
   ShardUnavailableError,
 } from './elasticsearch-errors.js';
 
-/** The body of one search. */
 export type SearchBody = Record<string, unknown>;
 
 /** The parts of a response to keep: the hits, and the fields that show whether the response is complete. */
@@ -24,17 +23,13 @@ const FILTER_PATH = [
   .map((path) => `responses.${path}`)
   .join(',');
 
-/**
- * Each node searches its own copy of the index if it has one. A hanging node then does not affect searches on other
- * nodes.
- */
+/** Each node prefers its own copy of the index, so a hanging node does not affect searches on other nodes. */
 const HEADER = { preference: '_local' };
 
 /**
- * The request that runs searches: its path and its newline-delimited body.
  * @param indices one index, or several that are searched together.
- * @param concurrency maximum number of concurrent searches. With several indices, it is also the maximum number of
- * shards per node that one search reads at a time. By default, Elasticsearch's own limits apply.
+ * @param concurrency maximum number of concurrent searches; with several indices, also the maximum number of shards per
+ * node that one search reads at a time. By default, Elasticsearch's own limits apply.
  */
 export function msearchRequest(
   indices: string | readonly string[],
@@ -53,21 +48,15 @@ export function msearchRequest(
   };
 }
 
-/**
- * Name of the clause that matches names equal to the query. Hits of this clause have rank 0, other hits a higher rank.
- */
+/** The clause that matches names equal to the query. Its hits have rank 0, other hits a higher rank. */
 export const EXACT_CLAUSE = 'exact';
 
-/** The hits of one search. */
 export interface Hits {
   /** The entries in base64, as stored in the index (by `encodeEntry`, or by `encodeRecord` for changes). */
   entries: string[];
   /** Number of entries whose name equals the query. These entries come first. */
   exact: number;
-  /**
-   * Number of all matches, if the search has `track_total_hits`. If more names match than `track_total_hits`, this is a
-   * lower bound.
-   */
+  /** Number of all matches, if the search has `track_total_hits`. Above that number, it is a lower bound. */
   total?: number | undefined;
 }
 
@@ -84,10 +73,7 @@ interface SearchResponse {
   hits?: { hits?: Hit[]; total?: { value: number } };
 }
 
-/**
- * A hit. `fields` is the position of the entry in `entries`, or has the entry itself if `cutOutEntries` has not
- * replaced it.
- */
+/** `fields` is the position in `entries`, or has the entry itself if `cutOutEntries` has not replaced it. */
 interface Hit {
   fields: number | { entry: [base64: string] };
   matched_queries?: string[];
@@ -101,7 +87,6 @@ const AFTER_ENTRY = '"]}';
 const TOO_MANY = 429;
 
 /**
- * The hits of each search in a response.
  * @throws {NodeUnavailableError} if the response is not complete.
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ShardUnavailableError} if a shard failed or timed out. The searched node may have been suspended, or may not

@@ -11,9 +11,8 @@ import {
 import { msearchRequest, parseResponse, type Hits, type SearchBody } from './msearch.js';
 
 /**
- * Maximum number of connections per node. It also limits the searches that one replica has in flight on a node.
- * Elasticsearch runs 1.5 searches per processor. Further searches would only wait in its queue while their timeout is
- * running.
+ * Also limits the searches that one replica has in flight on a node. Elasticsearch runs 1.5 searches per processor.
+ * Further searches would only wait in its queue while their timeout is running.
  */
 export const CONNECTIONS_PER_NODE = 16;
 
@@ -23,7 +22,6 @@ export const DEADLINE_MS = 1600;
 /** Maximum number of tries of a search, each on another node. */
 const MAX_TRIES = 2;
 
-/** Timeout for opening a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
 
 /** Time for which a failed node is avoided, in milliseconds, if there is another node. */
@@ -46,7 +44,6 @@ interface SearchPoolOptions {
   onSearch?: ((node: string, outcome: SearchOutcome, seconds: number) => void) | undefined;
   /** Timeout of one try, in milliseconds. The default suits searches that a client waits for. */
   timeoutMs?: number;
-  /** Backoff of a node that failed, in milliseconds. */
   nodeBackoffMs?: number;
 }
 
@@ -60,7 +57,6 @@ interface Node {
   headers: Record<string, string | undefined>;
   /** Until this time, on the clock of `performance.now()`, the node is avoided. */
   avoidUntil: number;
-  /** Number of searches in flight on this node. */
   inFlight: number;
   /** Position of its latest search among all searches of the pool. */
   lastSearch: number;
@@ -101,11 +97,9 @@ export class SearchPool {
   }
 
   /**
-   * Runs searches in one request and returns the hits of each. If a node fails, tries another node once. A single node
-   * gets a second try if the connection failed.
-   * @param indices one index, or several that are searched together.
-   * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
-   * @param concurrency as for `msearchRequest`.
+   * Runs searches in one request. If a node fails, tries another node once. A single node gets a second try if the
+   * connection failed.
+   * @param opaqueId names the request in Elasticsearch's tasks and slow logs. Other parameters as for `msearchRequest`.
    * @throws {IndexGoneError} if there is no such index.
    * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, a shard failed or timed out, or
    * the index is closed.
@@ -137,8 +131,7 @@ export class SearchPool {
   }
 
   /**
-   * The node with the fewest searches in flight. An avoided node is chosen only if all nodes are avoided. On a node
-   * that has just started, a search takes a hundred times as long. Such a node therefore gets few searches at a time.
+   * On a node that has just started, a search takes a hundred times as long. Such a node gets few searches at a time.
    */
   #leastBusy(): Node {
     const now = performance.now();
@@ -153,9 +146,8 @@ export class SearchPool {
   }
 
   /**
-   * The other node whose last failure was the longest ago. While one of three nodes hangs, a node without a copy of the
-   * index may forward searches to it and fails, too. The third node does not fail.
-   * @param failed returned if there is no other node.
+   * While one of three nodes hangs, a node without a copy of the index may forward searches to it and fails, too. The
+   * third node, whose last failure was the longest ago, does not fail.
    */
   #leastRecentlyFailed(failed: Node): Node {
     const oldest = performance.now() - FAILURE_MEMORY_MS;
@@ -206,8 +198,7 @@ function failureOf(status: number, text: string): Error {
 }
 
 /**
- * Sends a request, and reads the body of the response as text. Takes a sixth of the time of undici's `request`, because
- * it creates no streams, and no promises for streams.
+ * Takes a sixth of the time of undici's `request`, because it creates no streams, and no promises for streams.
  * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in time.
  */
 function exchange(

@@ -16,18 +16,15 @@ const DEFAULT_WAIT_SECONDS = 10;
 /** Status codes after which the same request may succeed later. Proxies send 502 and 504. */
 const TEMPORARY = [429, 502, 503, 504];
 
-/** Names and values of a query string. */
 export type Params = [name: string, value: string][];
 
 const problemSchema = z.object({ code: z.string(), detail: z.string() });
 
-/** A client of the HTTP API of one service. */
 export class ApiClient {
   /**
    * @param base the address of the service; its path, if it has one, ends with a slash.
    * @param token from `/get-bypass`: skips the rate limits for one hour.
    * @param send sends requests, directly or through a proxy.
-   * @param timeoutMs timeout of one request.
    */
   constructor(
     private readonly base: URL,
@@ -36,10 +33,7 @@ export class ApiClient {
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
-  /**
-   * Sends a request and parses the response.
-   * @throws {ApiError} or the reason of `signal`, if it aborts.
-   */
+  /** @throws {ApiError} or the reason of `signal`, if it aborts. */
   async get<T>(path: string, params: Params, schema: z.ZodType<T>, signal: AbortSignal) {
     const url = new URL(`./${path}?${new URLSearchParams(params).toString()}`, this.base);
     const { status, headers, text } = await this.#fetch(url, signal);

@@ -12,7 +12,6 @@ import { nameIn } from './specifier.js';
 /** Maximum number of requests for look-alikes in a call. Each costs three of (by default) 120 points a minute. */
 const MAX_COMPARED = 10;
 
-/** Maximum number of look-alikes in the result of a name. */
 const MAX_LOOK_ALIKES = 5;
 
 /** Maximum length of a name that `/similar` accepts, in code points, and maximum number of its results. */
@@ -22,10 +21,7 @@ const MAX_SIMILAR = 50;
 /** Maximum length of a name that `/lookup` accepts, in bytes. */
 const MAX_BYTES = 512;
 
-/**
- * If a look-alike is used at least this many times as often as an existing package, it is probably the intended
- * package.
- */
+/** A look-alike that is used this many times as often as an existing package is probably the intended package. */
 const FAR_MORE_USED = 100;
 
 export const checkedSchema = z.object({

@@ -27,17 +27,13 @@ function listIn(value: unknown): unknown {
     : value.split(/\n|,\s*(?=[@\p{L}])/u).filter((line) => trimWhiteSpace(line) !== '');
 }
 
-/**
- * A schema that also accepts null, and the value as text in upper or lower case, because some clients send them. Null
- * and an absent value mean `fallback`.
- */
+/** Also accepts null, and text in any case, because some clients send them. Null and absence mean `fallback`. */
 function lenient<T extends number | boolean | string>(schema: z.ZodType<T>, fallback: T) {
   const valueOf = (value: unknown) =>
     (typeof value === 'string' ? jsonIn(value.toLowerCase()) : value) ?? fallback;
   return z.preprocess(valueOf, schema).prefault(fallback);
 }
 
-/** The value of a JSON text; the text itself if it is not JSON. */
 function jsonIn(text: string): unknown {
   const value = parseJson(text);
   return value === undefined ? text : value;
@@ -48,10 +44,7 @@ function annotationsOf(title: string) {
   return { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 }
 
-/**
- * The MCP server: three tools that read the API of one service. An error of the API becomes an error result of the
- * tool.
- */
+/** Three tools that read the API of one service. An error of the API becomes an error result of the tool. */
 export function createMcpServer(api: ApiClient, version: string): McpServer {
   const server = new McpServer(
     { name: 'package-registry-search', version },

@@ -12,16 +12,12 @@ const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
 /** The program was called incorrectly. The message is for the person who configured it. */
 class UsageError extends Error {}
 
-/**
- * A token consists of printable ASCII characters other than the space. Many other characters are invalid in a header,
- * and the error of `fetch` would quote the token.
- */
+/** Printable ASCII. Many other characters are invalid in a header, and the error of `fetch` would quote the token. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /**
- * `node dist/mcp/mcp.js --url http://…`: an MCP server on standard input and output, until the input ends. It reads the
- * API of the service at this address. `BYPASS_TOKEN` is a token from `/get-bypass`. Exits with code 2 if the address,
- * the token or the proxy is invalid.
+ * An MCP server on standard input and output, until the input ends. `BYPASS_TOKEN` is a token from `/get-bypass`. Exits
+ * with code 2 if the address, the token or the proxy is invalid.
  */
 async function main(args: string[], token: string | undefined): Promise<void> {
   if (args.some((word) => word === '--help' || word === '-h')) {

@@ -33,16 +33,12 @@ const NOTE = 'This is a snapshot: a newer package may be missing.';
 const statsSchema = z.looseObject({ source: z.string() });
 const TOTAL = /^total_(.+)_packages$/m;
 
-/**
- * Maximum length of the query string of one `/lookup`. Proxies accept request lines of 8 KB. The service accepts 16 KB
- * for the request line and the headers. A hundred names of up to sixty characters fit.
- */
+/** Proxies accept request lines of 8 KB, the service 16 KB with headers. 100 names of up to 60 characters fit. */
 const MAX_QUERY_LENGTH = 7000;
 
 /** Maximum number of names in one `/lookup`, and in one call of a tool. */
 export const MAX_NAMES = 100;
 
-/** Results of a search, and whether there are more. */
 interface Page<T> {
   results: T[];
   truncated: boolean;
@@ -57,12 +53,10 @@ export class SnapshotReader {
     private readonly api: ApiClient,
     /** The parameter that selects the snapshot. */
     private readonly snapshot: Params,
-    /** The part of every result that describes the snapshot. */
     readonly about: z.output<typeof snapshotSchema>,
     private readonly signal: AbortSignal,
   ) {}
 
-  /** A reader of the current snapshot. */
   static async open(api: ApiClient, signal: AbortSignal): Promise<SnapshotReader> {
     const { body, headers } = await api.get('stats', [], statsSchema, signal);
     const [, registry = ''] = TOTAL.exec(Object.keys(body).join('\n')) ?? [];

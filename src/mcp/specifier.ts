@@ -29,10 +29,7 @@ const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]|::/;
 /** Types of package URLs whose namespace is a distribution. */
 const DISTRIBUTIONS = ['deb', 'rpm', 'apk', 'alpm'];
 
-/**
- * The package name in a text from a manifest or command line. The text may also contain a version, extras or quotes.
- * @returns undefined if there is no name.
- */
+/** The package name in a text from a manifest or command line, perhaps with a version, extras or quotes. */
 export function nameIn(text: string): string | undefined {
   if (text.startsWith('pkg:')) return nameInPackageUrl(text);
   const rest = text.replace(ALIAS, '').replace(PREFIX, '');

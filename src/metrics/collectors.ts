@@ -11,7 +11,6 @@ import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
 
-/** The objects that metrics are read from. */
 export interface Watched {
   server: HttpServer;
   limiters: SearchLimiters;
@@ -24,7 +23,6 @@ export interface Watched {
   keys: readonly { name: string; client: Client; apiKey: string | undefined }[];
 }
 
-/** The collectors of all counters and gauges of the service. */
 export function collectors(watched: Watched): Collector[] {
   const { server, exports, cache, snapshots, rebuilds, keys } = watched;
   const { search, similar } = watched.limiters;

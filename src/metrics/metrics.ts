@@ -29,10 +29,7 @@ export function gauge(name: string, help: string, read: Collector['read'], ...la
   return { type: 'gauge', name, help, labels, read };
 }
 
-/**
- * The metrics for Prometheus. The durations of requests and search attempts are observed as they occur. All other
- * values are read on every scrape.
- */
+/** Durations are observed as they occur. All other values are read on every scrape. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #requests = this.#durations(

@@ -6,7 +6,6 @@ import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
-/** Metrics of the snapshot that is served. */
 export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   const meta = () => snapshots.current?.meta;
   return [
@@ -105,7 +104,6 @@ function oneOf(states: readonly string[], current: string | undefined): Sample[]
   return states.map((state) => [state === current ? 1 : 0, state]);
 }
 
-/** Converts an ISO 8601 time to seconds since the epoch. */
 function toSeconds(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time) / 1000;
 }

@@ -2,23 +2,15 @@ import { LRUCache } from 'lru-cache';
 import { compress, exactCopy, type Encoding } from '../http/response/compression.js';
 import { shared, type BodyResponse } from '../http/response/response.js';
 
-/**
- * Heap overhead of a cached response beyond its key, header values and body, in bytes, measured with 20,000 responses.
- */
+/** Heap overhead of a response beyond its key, header values and body, in bytes; measured with 20,000 responses. */
 const OVERHEAD_BYTES = 1600;
 
 /** Smaller bodies are not compressed: they fit into one packet. */
 const MIN_BYTES_TO_COMPRESS = 1024;
 
-/**
- * Caches responses and their compressed variants, up to a total size in bytes. Concurrent requests for the same
- * response share its creation.
- */
+/** Caches responses and their compressed variants. Concurrent requests for a response share its creation. */
 export class ResponseCache {
-  /**
-   * Number of responses by outcome: cached, shared with an equal request in flight, created, or 304. The caller counts
-   * `hit` and `not_modified`.
-   */
+  /** Responses by outcome; `shared`: with an equal request in flight. The caller counts `hit` and `not_modified`. */
   readonly counts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
   readonly #entries: LRUCache<string, BodyResponse> | undefined;
   readonly #inFlight = new Map<string, Promise<BodyResponse>>();
@@ -29,12 +21,10 @@ export class ResponseCache {
     this.#entries = new LRUCache({ maxSize: maxBytes, sizeCalculation: sizeOf });
   }
 
-  /** Size of all cached responses. */
   get bytes(): number {
     return this.#entries?.calculatedSize ?? 0;
   }
 
-  /** The cached response with this key. */
   get(key: string): BodyResponse | undefined {
     return this.#entries?.get(key);
   }
@@ -45,10 +35,7 @@ export class ResponseCache {
     return this.#create(key, make);
   }
 
-  /**
-   * The response in an encoding. Compresses it unless the compressed variant is cached. Small responses are not
-   * compressed.
-   */
+  /** Compresses the response, unless it is small or the compressed variant is cached. */
   inEncoding(key: string, response: BodyResponse, encoding: Encoding): BodyResponse | Promise<BodyResponse> {
     if (response.body.length < MIN_BYTES_TO_COMPRESS) return response;
     const encodedKey = `${encoding} ${key}`;
@@ -56,7 +43,6 @@ export class ResponseCache {
     return kept ?? this.#create(encodedKey, () => compress(response, encoding, 5));
   }
 
-  /** Creates and stores a response. Concurrent calls with the same key share the creation. */
   #create(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     let pending = this.#inFlight.get(key);
     if (pending === undefined) {
@@ -75,10 +61,7 @@ export class ResponseCache {
   }
 }
 
-/**
- * Copies the body if it is part of a larger slab of memory. Node allocates small buffers from slabs of
- * `Buffer.poolSize` bytes, and a cached part would keep the whole slab in memory.
- */
+/** Copies a body that is a slice of one of Node's slabs (`Buffer.poolSize`): the cache would keep the whole slab. */
 function unpooled(body: Buffer): Buffer {
   return body.buffer.byteLength === body.length ? body : exactCopy(body);
 }

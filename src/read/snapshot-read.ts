@@ -6,13 +6,9 @@ import type { ResponseCache } from './response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 
-/**
- * Caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it. While the service is
- * down or responds with 5xx, they may reuse it for a day (RFC 5861).
- */
+/** RFC 5861: stale for 5 minutes during revalidation, and for a day while the service is down or responds with 5xx. */
 const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
 
-/** The parameters of a read. */
 export interface SnapshotQuery {
   /** The snapshot that the client chose. */
   snapshot?: string | undefined;
@@ -29,7 +25,6 @@ export interface SnapshotRead<
   select(query: Query): Promise<Source>;
   /** The normalised request. Requests with equal keys have equal responses from the same snapshot. */
   key(query: Query, source: Source): string;
-  /** Searches, and renders the results. */
   search(query: Query, source: Source, requestId: string): Promise<BodyResponse>;
 }
 
@@ -38,10 +33,6 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
   return function handlerOf<Query extends SnapshotQuery, Source extends Snapshot>(
     read: SnapshotRead<Query, Source>,
   ): Handler {
-    /**
-     * Responds with 304 if the client has the response. Otherwise responds from the cache or, if the response is not
-     * cached, with the result of a search.
-     */
     const attempt = ({ req, state }: Context, query: Query, source: Source) => {
       const request = read.key(query, source);
       const key = `${source.index} ${request}`;

@@ -10,15 +10,11 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
 import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
 
-/** Maximum number of packages in the feed. */
 const MAX_ENTRIES = 100;
 
 const CONTENT_TYPE = 'application/atom+xml';
 
-/**
- * Characters that are allowed in a URL (WHATWG), but must be encoded in an IRI (RFC 3987). Exceptions are brackets in
- * the host, and one `#`.
- */
+/** Characters that a URL (WHATWG) may have but an IRI (RFC 3987) may not, except brackets in the host and one `#`. */
 const NOT_IRI = /%(?![\da-f]{2})|[[\]\\^`{|}#]/gi;
 
 /** Characters that XML 1.0 forbids, even escaped, and lone surrogates. */
@@ -70,7 +66,6 @@ function addressOf(filter: NameFilter | undefined): string {
   return filter === undefined ? 'changes.atom' : `changes.atom?${filterQuery(filter)}`;
 }
 
-/** Which names a filter selects, for the end of the title. */
 function describe(filter: NameFilter | undefined): string {
   if (filter === undefined) return '';
   if ('like' in filter) return ` with a name like “${filter.like}”`;

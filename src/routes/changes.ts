@@ -13,7 +13,6 @@ import { filterParams, filterQuery, type NameFilter } from '../search/name-filte
 import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
 import { limitParam, PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotId, snapshotParam } from './schemas.js';
 
-/** Default and maximum number of changes in a response. */
 const DEFAULT_LIMIT = 500;
 const MAX_LIMIT = 1000;
 
@@ -119,10 +118,7 @@ type ChangesQuery = Pick<z.output<typeof changesParams>, 'since' | 'limit' | 'sn
   filter: NameFilter | undefined;
 };
 
-/**
- * The text that a cursor is bound to: `since` and the filter. Because of the prefix, only a search for this text has
- * cursors that fit.
- */
+/** The text that a cursor is bound to. Because of the prefix, only a search for this text has cursors that fit. */
 function cursorKey(since: string | undefined, filter: NameFilter | undefined): string {
   return withFilter(`changes ${since}`, filter);
 }

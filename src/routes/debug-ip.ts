@@ -9,9 +9,8 @@ import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 /**
- * Headers whose values show how a request arrived and how its client is identified. In all other headers, lists of IP
- * addresses are shown, too: each edge network has its own header for the client address. All other values are redacted:
- * they may be session ids or user names.
+ * Headers whose values are shown. In all other headers, only lists of IP addresses are shown: each edge network has its
+ * own header for the client address. All other values are redacted: they may be session ids or user names.
  */
 const SHOWN = new Set([
   'accept',
@@ -35,10 +34,7 @@ const SHOWN = new Set([
 
 const REDACTED = '[redacted]';
 
-/**
- * A query string in a header. It may be part of the URL of another request, and contain a secret under any name and in
- * any encoding.
- */
+/** A query string in a header. It may be of another request, with a secret under any name and in any encoding. */
 const QUERY = /(\?|%3f)\S*/gi;
 
 const costsSchema = z

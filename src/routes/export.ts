@@ -15,9 +15,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { optionalFields } from '../snapshot/snapshot-meta.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
-/**
- * Maximum number of exports that the rate limit allows in one window: a request costs the limit divided by this number.
- */
+/** Exports that the rate limit allows in one window. A request costs the limit divided by this number. */
 export const EXPORTS_PER_WINDOW = 10;
 
 const CONTENT_TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' } as const;
@@ -79,7 +77,6 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
   };
 }
 
-/** A page as rows of a dataset. The first page includes the header. */
 function csvOf(entries: readonly PackageEntry[], columns: DatasetColumns, isFirst: boolean): string {
   return (isFirst ? datasetHeader(columns) : '') + datasetRows(entries, columns);
 }

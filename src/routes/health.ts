@@ -36,8 +36,7 @@ export const healthOperation: Operation = {
 };
 
 /**
- * `GET /health`: whether the service can search. A 503 has the same shape as a 200. Its member `status` is
- * `initializing` without a complete index, and `unavailable` while Elasticsearch does not respond or its index cannot
+ * `GET /health`. A 503 has the same shape as a 200. `unavailable`: Elasticsearch does not respond, or its index cannot
  * be served.
  */
 export function health(snapshots: SnapshotWatcher): Handler {

@@ -51,7 +51,6 @@ const DEBUG_POLICY = { name: 'debug', points: 30, windowSeconds: 60 };
 
 interface Endpoint extends DescribedEndpoint {
   handler: Handler;
-  /** Rate limit of requests to the endpoint; none by default. */
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
   cost?: Cost | undefined;
@@ -60,7 +59,6 @@ interface Endpoint extends DescribedEndpoint {
 /** All endpoints, by their path in OpenAPI. */
 export type Endpoints = Readonly<Record<string, Endpoint>>;
 
-/** Creates all endpoints, with their rate limits. */
 export function createEndpoints(deps: RouteDeps): Endpoints {
   const { config, registry, exports, rateLimits, tokens, cache } = deps;
   const { catalog, snapshots, rebuilds } = registry;
@@ -125,10 +123,7 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
   return endpoints;
 }
 
-/**
- * Finds the handler of a request for an endpoint without a parameter, by one look-up in a table. The router would add a
- * third to the processor time of Koa.
- */
+/** Finds handlers without a parameter by one table look-up. The router would add a third to Koa's processor time. */
 export function exactPaths(endpoints: Endpoints): (ctx: Context) => Handler | undefined {
   const exact = Object.entries(endpoints).filter(([path]) => !path.includes('{'));
   const handlers = new Map(exact.map(([path, endpoint]) => [path, limited(endpoint)]));
@@ -142,7 +137,6 @@ export function exactPaths(endpoints: Endpoints): (ctx: Context) => Handler | un
 
 /** Routes all other paths: of endpoints with a parameter, which is the rest of the path, and of the page's files. */
 export function otherPaths(endpoints: Endpoints, hasFeed: boolean): Router<RequestState> {
-  // Paths are case-sensitive and allow no extra trailing slash.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   const add = (route: string, path: string | RegExp, handler: Handler) =>
     router.get(route, path, async (ctx) => {
@@ -171,7 +165,6 @@ export const unhandled: Middleware<RequestState, RouterContext> = (ctx) => {
   else if (state.route !== undefined) throw new Problem('method_not_allowed');
 };
 
-/** Counts requests, if the endpoint has a limit. */
 function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
   if (limit === undefined) return handler;
   return async (ctx) => {

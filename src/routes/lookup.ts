@@ -8,7 +8,6 @@ import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
-/** Maximum number of names in one request. */
 const MAX_NAMES = 100;
 
 /** Number of names that together cost one point of the rate limit. */

@@ -50,9 +50,7 @@ function describe(slug: string, base: string): string {
 `;
 }
 
-/**
- * Escapes a URL for a URL template in XML. A host may contain `&`. Braces would enclose a parameter of the template.
- */
+/** Escapes a URL for a URL template in XML. A host may contain `&`. Braces would enclose a parameter. */
 function escapeForTemplate(url: string): string {
   return url
     .replaceAll('&', '&amp;')

@@ -9,7 +9,6 @@ import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 /** Maximum number of packages in a response; a larger `limit` is reduced to it. */
 export const MAX_LIMIT = 500;
 
-/** A query parameter that is a whole number from 1, in plain decimal digits. */
 export const positiveInteger = z
   .string()
   .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
@@ -36,7 +35,6 @@ function trimmedPattern(min: number, max: number): string {
   return `^[${SPACE}]*[^${SPACE}]${inner}[${SPACE}]*$`;
 }
 
-/** The query parameter `limit`. */
 export function limitParam(defaultLimit: number, max = MAX_LIMIT) {
   return positiveInteger
     .transform((digits) => Math.min(Number(digits), max))
@@ -76,7 +74,6 @@ export function sortParam(within: string) {
     });
 }
 
-/** A query parameter that is `false` by default. */
 export const flagParam = z
   .enum(['true', 'false'], 'must be true or false')
   .meta({ id: 'Flag' })
@@ -99,7 +96,6 @@ export const READ_PROBLEMS = [
   'search_unavailable',
 ] as const;
 
-/** A package in a response. */
 export const packageSchema = component('Package', ENTRY_SCHEMAS);
 
 export const PACKAGE_EXAMPLE = {

@@ -28,7 +28,6 @@ import {
 export const MIN_LENGTH = 2;
 export const MAX_LENGTH = 100;
 
-/** A trimmed query. */
 export const queryText = trimmedText(MIN_LENGTH, MAX_LENGTH).meta({ id: 'Query' });
 
 export const searchParams = z.object({
@@ -75,10 +74,7 @@ export const searchOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/**
- * Whether a trimmed query is too short for a snapshot: its length is measured after its separators are unified by the
- * name rule.
- */
+/** The length of a trimmed query is measured after its separators are unified by the name rule. */
 export function isTooShort(q: string, { meta }: Snapshot): boolean {
   const compared = unifySeparators(meta.name_rule, q);
   // A character has two code units at most.
@@ -137,16 +133,12 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   };
 }
 
-/**
- * The parameters. `cursor` is the text of the parameter `after`, and `after` is the decoded cursor: the end of the
- * previous page.
- */
+/** `cursor` is the text of the parameter `after`, and `after` is the decoded cursor: the end of the previous page. */
 type SearchQuery = Omit<z.output<typeof searchParams>, 'after'> & {
   cursor?: string;
   after?: Cursor;
 };
 
-/** The JSON members with the number of matches. Empty if the matches were not counted. */
 function totalMembers({ total }: SearchResults): string {
   if (total === undefined) return '';
   return `"total":${Math.min(total, MAX_TOTAL)},"total_is_exact":${total <= MAX_TOTAL},`;

@@ -19,13 +19,10 @@ const TYPES: Partial<Record<string, string>> = {
 /** Files with a special path; the others are below `/page/`. */
 const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
 
-/** The page's link to the feed of changes. */
 const FEED_LINK = /\s*<link rel="alternate"[^>]*>/;
 
 /**
- * Reads the files of the web page. Browsers revalidate the files each time, so that they never mix two versions.
- * @param hasFeed whether there is a feed of changes.
- * @returns their paths and handlers.
+ * The paths and handlers of the page's files. Browsers revalidate the files each time, so they never mix two versions.
  * @throws {Error} if the page has not been built.
  */
 export function staticFiles(hasFeed: boolean): [path: string, handler: Handler][] {

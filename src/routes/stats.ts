@@ -56,9 +56,8 @@ function totalOf(slug: string): string {
 }
 
 /**
- * `GET /stats`: the number of packages, their registry, and the age of the snapshot. Caches revalidate the response
- * each time, so they never serve the statistics of a replaced snapshot. `If-Modified-Since` is ignored: after a
- * rollback, `Last-Modified` is earlier than in the client's copy, so the copy would count as current.
+ * `GET /stats`. Caches revalidate the response each time, so they never serve the statistics of a replaced snapshot.
+ * `If-Modified-Since` is ignored: after a rollback, `Last-Modified` is earlier than in the client's copy.
  */
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {

@@ -19,26 +19,24 @@ import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuer
 /** Duration, in milliseconds, above which a search is logged as slow. Most searches take less than a hundredth of this time. */
 const SLOW_MS = 500;
 
-/**
- * Maximum number of concurrent searches of one request for look-alikes. A name of a hundred characters from a large
- * alphabet occupies one processor of Elasticsearch for 80 ms; a higher limit would occupy several.
- */
+/** Per request. A search for 100 characters of a large alphabet occupies one processor of Elasticsearch for 80 ms. */
 const SIMILAR_CONCURRENCY = 1;
 
 /** Maximum number of additions of one snapshot that are read: enough remain even if many were removed later. */
 const MAX_ADDITIONS = 1000;
 
-/** The members that a response adds to entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
 
-/** A package that was added. */
 export interface Addition {
   /** The id of the snapshot that added it. */
   snapshot: string;
   entry: PackageEntry;
 }
 
-/** Reads the current or the previous snapshot, with a limited number of concurrent searches. */
+/**
+ * Reads the current or the previous snapshot, with a limited number of concurrent searches.
+ * Methods that search throw {IndexGoneError}, {ElasticsearchUnavailableError} or {OverloadedError}.
+ */
 export class Catalog {
   readonly chains: Chains;
   readonly #sample = new NameSample();
@@ -75,11 +73,7 @@ export class Catalog {
     return attempt(await select());
   }
 
-  /**
-   * At most `limit` net changes of a chain, in name order.
-   * @param after the last name of the previous page.
-   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
-   */
+  /** Net changes of a chain, in name order. @param after the last name of the previous page. */
   async changes(
     { meta, chain: { from, snapshots } }: ChangesSource,
     { limit, after, filter }: { limit: number; after: string | undefined; filter: NameFilter | undefined },
@@ -93,11 +87,9 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` packages that were added in the chain of a snapshot: the newest snapshot first, and within one
-   * snapshot, the highest number first. Omits packages that were removed later. Ends at the first index of changes that
-   * is missing.
-   * @param filter selects the names; without it, all names are included.
-   * @throws {NoChainError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
+   * Packages that were added in the chain of a snapshot: the newest snapshot first, and within one snapshot, the
+   * highest number first. Omits packages that were removed later. Ends at the first index of changes that is missing.
+   * @throws {NoChainError}
    */
   async additions(
     snapshot: Snapshot,
@@ -138,11 +130,7 @@ export class Catalog {
     }
   }
 
-  /**
-   * At most `limit` names of a snapshot that match `q`, by rank, then by weight (with `byWeight`, if the snapshot has
-   * weights), then by name.
-   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
-   */
+  /** Matches of `q` by rank, then by weight (with `byWeight`, if the snapshot has weights), then by name. */
   async search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const { index, meta } = snapshot;
     const q = unifySeparators(meta.name_rule, query.q);
@@ -155,11 +143,7 @@ export class Catalog {
     return results;
   }
 
-  /**
-   * The packages with these names, compared by the name rule of the snapshot. The keys are the names as given; the
-   * value is undefined if no package has the name.
-   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
-   */
+  /** Compares by the name rule of the snapshot. The keys are the names as given; undefined: no package has the name. */
   async lookup(
     snapshot: Snapshot,
     names: readonly string[],
@@ -177,9 +161,7 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names that are easily mistaken for `name`, by distance, then by weight (with `byWeight`, if the
-   * snapshot has weights), then by name. `name` need not exist.
-   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
+   * By distance, then by weight (with `byWeight`, if the snapshot has weights), then by name. `name` need not exist.
    */
   async similar(
     snapshot: Snapshot,
@@ -199,10 +181,7 @@ export class Catalog {
     return { groups, count: limit - room, truncated: found > limit };
   }
 
-  /**
-   * Page `page` (from 1) of all packages by number; empty past the end.
-   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
-   */
+  /** Page `page` (from 1) of all packages by number; empty past the end. */
   async browse(
     { index, meta }: Snapshot,
     page: number,
@@ -225,7 +204,6 @@ export class Catalog {
    * Runs the searches of one request once the concurrency limit allows them, and logs slow ones, even if they fail. After a
    * refused search, the snapshot watcher probes the index until a search succeeds.
    * @param indices one index, or several that are searched together. Only the last index is logged.
-   * @param what the logged fields.
    * @param isSimilar whether the searches are as expensive as a search for look-alikes.
    * @throws {OverloadedError}, and the errors of `SearchPool.search`.
    */

@@ -12,7 +12,6 @@ import { changesInNameOrder } from './queries.js';
 /** Maximum number of searches for one page. A search may yield few changes if many records cancel each other. */
 const MAX_SEARCHES = 4;
 
-/** Selects a page of the changes between two snapshots. */
 export interface ChangesQuery {
   /** Ids of the snapshots whose records are combined, oldest first. */
   snapshots: readonly string[];
@@ -32,10 +31,8 @@ export interface ChangesPage {
 }
 
 /**
- * A page of the net changes, in name order. Elasticsearch sorts the records of all snapshots together, so the records
- * of one name are adjacent. If many records cancel each other, a page may have fewer changes than `limit` although more
- * follow.
- * @param run searches the records of all snapshots together.
+ * Elasticsearch sorts the records of all snapshots together, so the records of one name are adjacent. If many records
+ * cancel each other, a page may have fewer changes than `limit` although more follow.
  */
 export async function readChanges(
   run: RunSearches,

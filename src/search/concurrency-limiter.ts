@@ -3,18 +3,13 @@ import { CONNECTIONS_PER_NODE } from '../elasticsearch/search-pool.js';
 /** Maximum number of queued searches: about half a second of work. */
 const MAX_WAITING_SEARCHES = 256;
 
-/**
- * Maximum number of look-alike searches in flight per node and replica. The slowest of them take as long as dozens of
- * other searches, and a node runs only 1.5 searches per processor.
- */
+/** Per node and replica. The slowest take as long as dozens of others, and a node runs 1.5 searches per processor. */
 const SIMILAR_PER_NODE = 1;
 
 /** Maximum number of queued look-alike searches: about half a second of work. */
 const MAX_WAITING_SIMILAR = 32;
 
-/**
- * Concurrency limits of a replica. Look-alike searches cost much more than other searches and must not displace them.
- */
+/** Limits of a replica. Look-alike searches cost much more than other searches and must not displace them. */
 export interface SearchLimiters {
   search: ConcurrencyLimiter;
   similar: ConcurrencyLimiter;
@@ -28,23 +23,17 @@ export function createSearchLimiters(nodes: number): SearchLimiters {
   };
 }
 
-/** The limit of running and waiting tasks is reached. */
 export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
 }
 
-/**
- * Limits the number of concurrent tasks. If the queue is full, a task is rejected at once: under overload, a fast error
- * is better than a response after the client's timeout.
- */
+/** Rejects tasks at once if the queue is full: a fast error is better than a response after the client's timeout. */
 export class ConcurrencyLimiter {
-  /** Number of running tasks. */
   running = 0;
   /** Number of tasks rejected so far, because the queue was full. */
   refused = 0;
   readonly #queue: (() => void)[] = [];
 
-  /** @param limits maximum numbers of running and waiting tasks. */
   constructor(private readonly limits: { running: number; waiting: number }) {}
 
   get waiting(): number {

@@ -4,20 +4,12 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 const TIERS = ['startsWith', 'containsElsewhere', 'equals'] as const;
 
-/**
- * The tiers of a search: names that start with the query, and names that contain it elsewhere. With `sort=weight`,
- * names that equal the query are a separate tier.
- */
+/** With `sort=weight`, names that equal the query are a separate tier; otherwise they are in `startsWith`. */
 type Tier = (typeof TIERS)[number];
 
-/**
- * The end of a page of a search. A cursor identifies the last entry instead of a position, so it is valid in every
- * snapshot and with every limit.
- */
+/** The end of a page: its last entry instead of a position, so that it is valid in every snapshot, with every limit. */
 export interface Cursor {
-  /** Tier of the last entry. */
   tier: Tier;
-  /** Name of the last entry. */
   name: string;
   /** Weight of the last entry, if sorting by weight was requested. */
   weight?: number;
@@ -44,11 +36,7 @@ export function encodeCursor(q: string, { tier, name, weight }: Cursor): string 
   return Buffer.concat([Buffer.of(first), digestOf(q), number, Buffer.from(name)]).toString('base64url');
 }
 
-/**
- * Decodes a cursor.
- * @param byWeight whether sorting by weight was requested.
- * @returns undefined if `text` is not a cursor for the query `q` in this order.
- */
+/** Undefined if `text` is not a cursor for the query `q` in the order that `byWeight` requests. */
 export function decodeCursor(q: string, text: string, byWeight = false): Cursor | undefined {
   if (text.length > MAX_CURSOR_LENGTH) return undefined;
   const bytes = Buffer.from(text, 'base64url');

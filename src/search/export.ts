@@ -7,32 +7,24 @@ import { EXPORT_TIMEOUT } from '../snapshot/name-order.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { browsePage } from './queries.js';
 
-/**
- * Number of entries per page. The text of a usual page has 60 KB. If all entries have the maximum length, it has 4 MB.
- */
+/** Entries per page. The text of a usual page has 60 KB. If all entries have the maximum length, it has 4 MB. */
 const PAGE_SIZE = 500;
 
 /** Maximum number of exports at a time: each occupies one processor of Elasticsearch if its client reads fast. */
 const MAX_EXPORTS = 2;
 
-/** The limit of concurrent exports is reached. */
 export class TooManyExportsError extends Error {
   override readonly name = 'TooManyExportsError';
 }
 
-/** Writes one page of an export. */
 export type WritePage = (entries: PackageEntry[], isFirst: boolean) => string;
 
 /** Reads whole snapshots as streams, a limited number at a time. */
 export class SnapshotExports {
-  /** Number of exports that are being sent. */
   running = 0;
   /** Number of exports rejected so far, because others were running. */
   refused = 0;
-  /**
-   * Numbers of ended exports. `completed`: all pages were read. `cut_off`: a page after the first could not be read.
-   * Exports that clients ended are not counted.
-   */
+  /** `cut_off`: a page after the first could not be read. Exports that clients ended are not counted. */
   readonly outcomes = { completed: 0, cut_off: 0 };
 
   /** @param pool has a long timeout. */
@@ -42,10 +34,8 @@ export class SnapshotExports {
   ) {}
 
   /**
-   * All packages of a snapshot by number, as text. Each page is read when the buffer has room. Elasticsearch keeps
-   * nothing open between two pages, so a slow reader delays no rebuild. If the index is deleted meanwhile, the stream
-   * fails.
-   * @returns the stream, once the first page has been read.
+   * All packages by number, as text, once the first page has been read. Elasticsearch keeps nothing open between two
+   * pages, so a slow reader delays no rebuild. If the index is deleted meanwhile, the stream fails.
    * @throws {TooManyExportsError} {IndexGoneError} {ElasticsearchUnavailableError}
    */
   async open(snapshot: Snapshot, write: WritePage, requestId: string): Promise<Readable> {

@@ -20,10 +20,7 @@ export class NameSample {
   readonly #names: string[] = [];
   #isReading = false;
 
-  /**
-   * Whether more than `limit` of `total` names are likely to start with `q`.
-   * @param q with unified separators.
-   */
+  /** Whether more than `limit` of `total` names are likely to start with `q`, whose separators are unified. */
   fills(q: string, limit: number, total: number): boolean {
     const start = lowerCase(q);
     const found = this.#firstIndex(`${start}\uFFFF`) - this.#firstIndex(start);
@@ -33,7 +30,6 @@ export class NameSample {
   /**
    * Adds a page of random names, unless the sample is complete or a page is being read. Called after each successful
    * search, so the next search replaces a page that could not be read. Never throws.
-   * @param run searches the snapshot.
    */
   async grow({ meta }: Pick<Snapshot, 'meta'>, run: RunSearches): Promise<void> {
     if (this.#isReading || this.#names.length >= SAMPLE_SIZE) return;

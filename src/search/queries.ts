@@ -27,10 +27,8 @@ const BY_WEIGHT: Query = { weight: 'desc' };
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
 
 /**
- * The two tiers of a search, which can be sent together. The first tier matches names that start with `q`. Names that
- * equal `q` are its first hits. The second tier matches names that contain `q` elsewhere.
- * @param size how many hits each tier may return.
- * @param after the cursor of the previous page. In the tier of the cursor, only later names match.
+ * The two tiers of a search: names that start with `q`, equal names first, and names that contain `q` elsewhere.
+ * @param size of each tier. @param after in the tier of this cursor, only later names match.
  */
 export function searchTiers(
   q: string,
@@ -51,10 +49,8 @@ export function searchTiers(
 }
 
 /**
- * The three tiers of a search with `sort=weight`, which can be sent together: names that equal `q`, names that start
- * with `q`, and names that contain `q` elsewhere. Each tier is sorted by weight, then by name.
- * @param size how many hits each tier may return.
- * @param after the cursor of the previous page. In the tier of the cursor, only later entries match.
+ * The tiers of a search with `sort=weight`: names that equal `q`, start with it, or contain it elsewhere. Each is
+ * sorted by weight, then by name. Parameters as for `searchTiers`.
  */
 export function searchTiersByWeight(
   q: string,
@@ -73,10 +69,7 @@ export function searchTiersByWeight(
   ];
 }
 
-/**
- * The few names that equal `q`, in name order.
- * @param after the end of the previous page.
- */
+/** The few names that equal `q`, in name order. */
 export function exactNames(q: string, size: number, after?: Cursor): SearchBody {
   return {
     ...orderedPage(size),
@@ -94,34 +87,23 @@ function namesEqualTo(q: string): Query {
   return { range: { 'name.lowercase': { gte: q, lte: q, _name: EXACT_CLAUSE } } };
 }
 
-/**
- * Names that start with `q`. A range on the sort fields of the index is found by binary search, whatever its size. A
- * `prefix` query would visit every name.
- */
+/** A range on the sort fields of the index is found by binary search. A `prefix` query would visit every name. */
 function namesStartingWith(q: string): Query {
   return { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
 }
 
-/**
- * The first `size` change records after a name, in name order, from the indices of several snapshots. Records of one
- * name are adjacent, in no particular order.
- * @param only selects the names; by default, all.
- */
+/** Records from the indices of several snapshots. Records of one name are adjacent, in no particular order. */
 export function changesInNameOrder(size: number, after: string | undefined, only?: NameFilter): SearchBody {
   const query = { bool: allOf(namesAfter(after), selectedBy(only)) };
   return hitsOf(size, { query, sort: ['name.lowercase', 'name'] });
 }
 
-/**
- * Records of packages that a snapshot added, by descending package number.
- * @param only selects the names; by default, all.
- */
+/** Records of packages that a snapshot added, by descending package number. */
 export function newestAdditions(size: number, only?: NameFilter): SearchBody {
   const query = { bool: allOf({ filter: [{ term: { change: 'added' } }] }, selectedBy(only)) };
   return hitsOf(size, { query, sort: [{ no: 'desc' }] });
 }
 
-/** Clauses that match the names that a filter selects. Without a filter, all names match. */
 function selectedBy(filter: NameFilter | undefined): Clauses {
   if (filter === undefined) return {};
   if ('like' in filter) {
@@ -137,10 +119,8 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
 }
 
 /**
- * The packages with any of these names, in no particular order. The inverted index of `name.fold` finds a hundred names
- * in half the time that ranges on the sort fields take. Few names have the same `name.fold`. The second filter selects
- * among them.
- * @param nameRule of the index.
+ * In no particular order. The inverted index of `name.fold` finds a hundred names in half the time that ranges on the
+ * sort fields take. Few names have the same `name.fold`. The second filter selects among them.
  */
 export function packagesNamed(names: readonly string[], nameRule: NameRule): SearchBody {
   const compared = nameRule === 'exact' ? 'name' : 'name.lowercase';
@@ -149,9 +129,8 @@ export function packagesNamed(names: readonly string[], nameRule: NameRule): Sea
 }
 
 /**
- * The searches for look-alikes of a name: one for each distance from 0 to `distance`, in name order or by weight. The
- * index folds the name in the same way as stored names. `constant_score` does not limit the number of matching terms.
- * With the default rewrite, `fuzzy` would miss names.
+ * One search for each distance up to `distance`. The index folds the name in the same way as stored names. The default
+ * rewrite, unlike `constant_score`, limits the number of matching terms, so `fuzzy` would miss names.
  */
 export function similarNames(name: string, distance: number, size: number, byWeight = false): SearchBody[] {
   const itself = { term: { name } };
@@ -186,10 +165,7 @@ export function browsePage(from: number, size: number): SearchBody {
   return hitsOf(size, { query: { range: { ordinal: { gte: from, lt: from + size } } }, sort: ['ordinal'] });
 }
 
-/**
- * Names that contain `q`. A query of 2 or 3 characters is one n-gram of that size. A longer query is a phrase of
- * 3-grams. Their positions must be adjacent.
- */
+/** A query of 2 or 3 characters is one n-gram of that size. A longer query is a phrase of adjacent 3-grams. */
 function contains(q: string): Query {
   const length = codePoints(q).length;
   if (length === 2) return { match: { 'name.bigrams': q } };

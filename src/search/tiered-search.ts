@@ -20,7 +20,6 @@ export interface SearchResults {
 /** Runs searches in one request and returns the hits of each. */
 export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
-/** Selects one page of a search. */
 export interface TieredQuery {
   /** The query text. `Catalog.search` unifies the separators of the text. */
   q: string;
@@ -29,19 +28,14 @@ export interface TieredQuery {
   isCounted?: boolean;
   /** Which names match; by default those that contain `q`. */
   match?: Match;
-  /** The end of the previous page. */
   after?: Cursor | undefined;
-  /**
-   * Whether entries of one rank are sorted by weight. `Catalog.search` sets it to false for a snapshot without weights.
-   */
+  /** Sorts entries of one rank by weight. `Catalog.search` sets it to false for a snapshot without weights. */
   byWeight?: boolean;
 }
 
 /**
- * Searches one index. All tiers are requested together. If names that start with the query are likely to fill the page,
- * names that contain it elsewhere (the last tier) are requested only if the page has room for them.
- * @param isLikelyFull whether names that start with the query are likely to fill the page. Not used if matches are
- * counted.
+ * Requests all tiers together. If names that start with the query are likely to fill the page, and matches are not
+ * counted, the last tier is requested only if the page has room for it.
  */
 export async function searchTierByTier(
   run: RunSearches,
@@ -93,10 +87,7 @@ function tiersOf({ q, limit, after, byWeight = false, match = 'contains' }: Tier
   return tiers.slice(after && Math.min(start[after.tier], end - 1), end);
 }
 
-/**
- * The cursor for the page after these results. The results must not be empty.
- * @param byWeight whether sorting by weight was requested.
- */
+/** The cursor for the page after these results, which must not be empty. */
 export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor {
   const { entries, member } = groups.findLast((group) => group.entries.length > 0) as EntryGroup;
   const { name, weight } = decodeEntry(entries.at(-1) as string);

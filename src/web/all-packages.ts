@@ -15,7 +15,6 @@ const TEXTS = [
   ['last', 'Last'],
 ] as const;
 
-/** Shows a page of all packages, with links to the other pages. */
 export async function showPage(page: number, signal: AbortSignal): Promise<void> {
   const path = `browse?page=${page}&limit=${PAGE_SIZE}`;
   const { body, headers } = await requestJson(path, listWith({ page }), signal);

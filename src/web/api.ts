@@ -39,7 +39,6 @@ export class ApiError extends Error {
 export type Members = Record<string, unknown>;
 
 /**
- * Requests JSON from the service.
  * @param path relative to the page.
  * @param isExpected rejects unexpected responses, such as the JSON of a proxy.
  * @throws {ApiError} if the request fails, or the response is truncated or unexpected, such as a login page.
@@ -87,10 +86,7 @@ export function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null;
 }
 
-/**
- * Expects a list of packages.
- * @param echoed members and values that the response must contain, so that a response to another request is rejected.
- */
+/** @param echoed members that the response must contain, so that a response to another request is rejected. */
 export function listWith(echoed: Members): (body: Members) => boolean {
   return ({ results, ...body }) =>
     Object.entries(echoed).every(([name, value]) => body[name] === value) &&

@@ -1,6 +1,5 @@
 type Child = Node | string;
 
-/** The element of the page with this id. */
 export function byId(id: string): HTMLElement {
   return document.getElementById(id) as HTMLElement;
 }

@@ -7,15 +7,10 @@ import { announce } from './results.js';
 import { fetchSimilar, MAX_SHOWN, mostUsed } from './similar-names.js';
 import type { Sort } from './url-state.js';
 
-/**
- * Delay before suggestions for a query without matches are requested, in milliseconds. They cost more than a search.
- */
+/** Delay of suggestions for a query without matches, in milliseconds. They cost more than a search. */
 const SUGGEST_MS = 300;
 
-/**
- * Delay before look-alikes of an exact match are requested, in milliseconds. Users who continue typing want a different
- * name.
- */
+/** Delay of look-alikes of an exact match, in milliseconds. Users who continue typing want a different name. */
 const LOOK_ALIKES_MS = 500;
 
 /** Number of requested look-alikes. The service sorts by distance first, so the most used names may come late. */

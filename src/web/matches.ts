@@ -98,7 +98,6 @@ function statusOfLookUp(query: string, found: Match | undefined): (Node | string
   return quoting(before, query, `. To search within names, type at least ${SHORTEST_QUERY} characters.`);
 }
 
-/** One list of matches per rank. */
 function groupsOf(query: string, found: Matches): HTMLElement[] {
   const { results } = found;
   return TITLES.flatMap((title, rank) => {

@@ -29,7 +29,6 @@ export function listOf(items: readonly HTMLElement[], className: string): HTMLUL
   return element('ul', { class: className, role: 'list' }, ...items.map((item) => element('li', {}, item)));
 }
 
-/** A link to a search for the name of a package. */
 export function linkToSearch({ name, weight }: PackageEntry, sort: Sort): HTMLAnchorElement {
   return linkTo(
     { query: name, sort, limit: INITIAL_LIMIT },
@@ -48,10 +47,7 @@ export function linkToMore(view: View, text: string, shown: number): HTMLAnchorE
   return element('a', { href: toUrl(view), 'data-within': String(shown) }, text);
 }
 
-/**
- * A link to the feed of new packages. Empty if the page has no `alternate` link: then the service has no feeds.
- * @param names selects packages by their names.
- */
+/** Empty if the page has no `alternate` link: then the service has no feeds. */
 export function feedLink(text: string, names?: { q: string } | { like: string }): HTMLElement[] {
   if (document.querySelector('link[rel="alternate"]') === null) return [];
   const search = names === undefined ? '' : `?${new URLSearchParams(names).toString()}`;

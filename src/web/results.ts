@@ -34,7 +34,6 @@ export function focusPackage(place: number): void {
   if (awaited === -1) packageLinks()[place]?.focus();
 }
 
-/** The links of the shown packages. */
 export function packageLinks(): HTMLElement[] {
   return [...document.querySelectorAll<HTMLElement>('.packages a')];
 }

@@ -11,8 +11,7 @@ import { INITIAL_LIMIT, parseUrl, titleOf, type Sort, type View } from './url-st
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 
 /**
- * Debounce of typing, in milliseconds. The long debounce applies if the rate limit is near, or if the query has one
- * character, which is rarely a whole name.
+ * In milliseconds. The long debounce applies near the rate limit, and to one character, which is rarely a whole name.
  */
 const DEBOUNCE_MS = 40;
 const LONG_DEBOUNCE_MS = 500;
@@ -45,7 +44,6 @@ async function show(pauseMs = 0): Promise<void> {
   }
 }
 
-/** Shows the view that the URL describes. */
 function showFromUrl(): void {
   completeEntry();
   shown = parseUrl(location.search);
@@ -59,7 +57,6 @@ function queryOf(view: View): string {
   return 'query' in view ? view.query : '';
 }
 
-/** Navigates to another view. */
 function navigate(to: View): void {
   pushView(to);
   showFromUrl();

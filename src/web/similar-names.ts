@@ -1,7 +1,6 @@
 import type { PackageEntry } from '../snapshot/package-fields.js';
 import { ApiError, listWith, requestJson } from './api.js';
 
-/** Maximum number of names that are shown. */
 export const MAX_SHOWN = 5;
 
 /** A look-alike with at least this many times the weight is probably the package that was meant. */

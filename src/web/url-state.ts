@@ -9,7 +9,6 @@ export const MAX_LIMIT = 10_000;
 /** The order of matches of equal rank: most used first, or by name. Without weights, both orders are equal. */
 export type Sort = 'weight' | 'name';
 
-/** Matches of a query, at most `limit`. */
 export interface SearchView {
   query: string;
   sort: Sort;
@@ -45,7 +44,6 @@ export function toUrl(view: View): string {
   return search === '' ? '.' : `?${search}`;
 }
 
-/** The window title of a view. */
 export function titleOf(view: View): string {
   // Direction marks in the query could reverse the rest of the title. A title cannot contain elements that isolate the
   // query.

@@ -8,7 +8,6 @@ export type OnResponse = (route: string, status: number, seconds: number) => voi
 /** One label for all unknown paths: clients must not be able to create labels. */
 const UNKNOWN_ROUTE = 'none';
 
-/** Reports every response of the app to metrics and the debug log. */
 export function accessLog(onResponse: OnResponse | undefined, log: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     const began = performance.now();

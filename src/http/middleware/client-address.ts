@@ -7,10 +7,7 @@ import proxyAddr from 'proxy-addr';
 /** An address with a port or in brackets, as some gateways write it: `192.0.2.1:1234`, `[2001:db8::1]:443`. */
 const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
 
-/**
- * Prefix length of an IPv6 subnet (RFC 4291). A client can use every address of its subnet, so a limit applies to the
- * whole subnet.
- */
+/** Prefix length of a subnet (RFC 4291). A client can use every address of its subnet, so all share one limit. */
 const IPV6_SUBNET_BITS = 64;
 
 /** Used if the address is unknown, because the connection is closed. */
@@ -36,9 +33,8 @@ export interface ClientIp {
 export type ReadClientIp = (request: IncomingMessage) => ClientIp;
 
 /**
- * Creates the function that determines the client of a request. It reads the entries of `X-Forwarded-For` from right to
- * left, as long as trusted proxies wrote them. It stops before an entry that is not an address.
- * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
+ * Reads the entries of `X-Forwarded-For` from right to left, as long as trusted proxies wrote them. Stops before an
+ * entry that is not an address. @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
 export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
@@ -72,7 +68,6 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
   };
 }
 
-/** The IPv4 address, or the IPv6 network, such as `2001:db8::/64`. */
 function limitKey(ip: string): string {
   if (isIP(ip) === 4) return ip;
   const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBNET_BITS}`);
@@ -80,9 +75,8 @@ function limitKey(ip: string): string {
 }
 
 /**
- * The address of a hop without port, brackets and IPv6 zone (the name of a network interface). IPv4-mapped IPv6 is
- * written as IPv4, other IPv6 in canonical form.
- * @returns undefined if the hop is not an address.
+ * The address without port, brackets and IPv6 zone (a network interface). IPv4-mapped IPv6 is written as IPv4, other
+ * IPv6 in canonical form. Undefined if the hop is not an address.
  */
 export function addressOf(hop = ''): string | undefined {
   const [, bracketed, ipv4] = WITH_PORT.exec(hop) ?? [];

@@ -13,9 +13,7 @@ export function component<Shape extends z.ZodRawShape>(id: string, shape: Shape)
   return z.strictObject(shape).meta({ id });
 }
 
-/**
- * The components of the document: parts that operations share. Generated clients have one type for each shared schema.
- */
+/** The parts that operations share. Generated clients have one type for each shared schema. */
 export class OpenApiComponents {
   readonly parts = {
     schemas: {} as Json,
@@ -38,9 +36,7 @@ export class OpenApiComponents {
     return (properties as { schema: Json }).schema;
   }
 
-  /**
-   * Path and query parameters. A parameter with `component` in its `meta` becomes a component, which operations share.
-   */
+  /** Path and query parameters. A parameter with `component` in its `meta` becomes a shared component. */
   params(path: string, params: z.ZodObject): Json[] {
     const { properties, required = [] } = this.schema(params, 'input') as {
       properties: Record<string, Json>;
@@ -125,7 +121,6 @@ function pascalCase(code: ProblemCode): string {
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** Adapts Zod's description of a schema. */
 const override: z.core.ToJSONSchemaContext['override'] = ({ zodSchema, jsonSchema: part }) => {
   // A pattern is redundant beside a format. A numeric query parameter is described as an integer, so the pattern of its
   // string is dropped.

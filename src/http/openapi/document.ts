@@ -8,7 +8,6 @@ export interface ResponseDescription {
   description: string;
   /** `application/json` by default. */
   contentType?: string;
-  /** Schema of the body. */
   schema: z.ZodType;
   example: unknown;
   /** Other content types of the same schema, and their examples. */
@@ -17,7 +16,6 @@ export interface ResponseDescription {
   headers?: readonly HeaderName[];
 }
 
-/** The groups of operations, and their purposes. */
 const TAGS = {
   Search: 'Packages by a part of their name, by exact names, and by names that look alike.',
   Snapshot: 'All packages, page by page or as a file, and what has changed.',
@@ -47,7 +45,6 @@ export interface Operation {
 /** The parts of an endpoint that the document describes. */
 export interface DescribedEndpoint {
   operation: Operation;
-  /** Its rate limit, if any. */
   limit?: object;
 }
 

@@ -81,7 +81,6 @@ export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The response body. */
   readonly body: Readonly<Record<string, unknown>>;
 
   constructor(
@@ -97,7 +96,6 @@ export class Problem extends Error {
   }
 }
 
-/** The `Retry-After` header. */
 export function retryAfter(seconds: number): Record<string, string> {
   return { 'Retry-After': String(seconds) };
 }

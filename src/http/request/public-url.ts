@@ -4,12 +4,7 @@ import proxyAddr from 'proxy-addr';
 /** Returns the absolute address at which the client of a request reaches the service, without a slash at the end. */
 export type PublicUrlReader = (request: IncomingMessage) => string;
 
-/**
- * Creates the function that determines the address of the service: `PUBLIC_URL`, else the scheme and host in the
- * headers of a trusted proxy, else the host in `Host`.
- * @param publicUrl `PUBLIC_URL`
- * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
- */
+/** The address is `PUBLIC_URL`, else the scheme and host in the headers of a trusted proxy, else the host in `Host`. */
 export function publicUrlReader(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],

@@ -9,7 +9,6 @@ const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 /** Maximum number of parameters. `/lookup` accepts the most: 100 names. */
 const MAX_PARAMETERS = 128;
 
-/** Percent-encoded ASCII. */
 const ASCII_ESCAPE = /%([0-7][\da-f])/gi;
 
 /** The name of a `name=value` pair. Only ASCII is decoded, because the names of all parameters are ASCII. */
@@ -20,10 +19,7 @@ function nameOf(pair: string): string {
   return name.replace(ASCII_ESCAPE, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }
 
-/**
- * Decodes percent-encoded UTF-8. A `%` without two hex digits is literal. @returns undefined if the bytes are not
- * UTF-8.
- */
+/** A `%` without two hex digits is literal. @returns undefined if the bytes are not UTF-8. */
 function decode(text: string): string | undefined {
   if (!text.includes('%')) return text;
   return percentDecoded(text.replace(/%(?![\da-f]{2})/gi, '%25'));
@@ -72,11 +68,7 @@ function labelOf(name: string, index: number | undefined, count: number): string
   return index === undefined || count === 1 ? name : `${name} ${index + 1} of ${count}`;
 }
 
-/**
- * Percent-decodes a part of a path once, and parses the result by a schema.
- * @param name of the parameter, for the error.
- * @throws {Problem} 400
- */
+/** Percent-decodes a part of a path once, and parses it. @throws {Problem} 400 that names the parameter `name`. */
 export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: string): T {
   // Node decodes bytes beyond ASCII as Latin-1; their real encoding is unknown.
   const decoded = NOT_ASCII.test(encoded) ? undefined : decode(encoded);
@@ -92,9 +84,8 @@ const MAX_MEMOIZED = 5000;
 const MAX_MEMOIZED_LENGTH = 256;
 
 /**
- * Memoizes `parseParams`: popular requests repeat the same query string. Without this cache, a 304 takes 15 % more
- * processor time, and a cached response 7 %.
- * @returns a parser whose results are frozen.
+ * Popular requests repeat the same query string. Without this cache, a 304 takes 15 % more processor time, and a cached
+ * response 7 %. The results are frozen.
  */
 export function memoizedParser<Schema extends z.ZodObject>(
   schema: Schema,

@@ -7,7 +7,6 @@ import type { HttpResponse } from '../response/response.js';
 
 export type Context = ParameterizedContext<RequestState>;
 
-/** Handles a request and returns the response. */
 export type Handler = (ctx: Context) => HttpResponse | Promise<HttpResponse>;
 
 /** The header of the request id: accepted from the client or a proxy, and returned in the response. */
@@ -22,7 +21,6 @@ function requestIdOf(request: IncomingMessage): string {
   return typeof given === 'string' && WELL_FORMED_ID.test(given) ? given : randomUUID();
 }
 
-/** The services that the state of a request uses. */
 export interface RequestServices {
   readAddress: ReadClientIp;
   tokens: BypassTokens;
@@ -49,7 +47,6 @@ export class RequestState {
     this.headerFields = [REQUEST_ID, this.requestId];
   }
 
-  /** The address of the client. */
   get address(): ClientIp {
     return this.services.readAddress(this.request);
   }

@@ -41,10 +41,7 @@ const CORS = {
   'Access-Control-Expose-Headers': ['Allow', 'ETag', ...Object.keys(HEADERS)].join(','),
 };
 
-/**
- * Whether scripts of any origin may read the responses at a path, including errors. Paths that need a secret are not
- * open.
- */
+/** Whether scripts of any origin may read responses at a path, including errors. Paths with a secret are not open. */
 export function isOpen(path: string): boolean {
   return path !== '/get-bypass' && path !== '/rebuild';
 }
@@ -59,10 +56,7 @@ const FIELDS = {
   notModified: [],
 };
 
-/**
- * The security and CORS headers of the responses at a path.
- * @param status with 304, the security headers are left out, because the response in the browser's cache has them.
- */
+/** @param status with 304, there are no security headers, because the response in the browser's cache has them. */
 export function policyFields(path: string, status: number, isPage = false): HeaderFields {
   const isReadable = !isPage && isOpen(path);
   if (status === 304) return isReadable ? FIELDS.openNotModified : FIELDS.notModified;

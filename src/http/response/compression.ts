@@ -10,12 +10,7 @@ export type Encoding = (typeof ENCODINGS)[number];
 const brotliAsync = promisify(brotliCompress);
 const gzipAsync = promisify(gzip);
 
-/**
- * The encoding with the highest weight (RFC 9110, section 12.5.3).
- * @param accepted the header `Accept-Encoding`.
- * @param encodings the available encodings, the best first.
- * @returns undefined if the response is to be sent uncompressed.
- */
+/** The encoding with the highest weight (RFC 9110, section 12.5.3). @param encodings the best first. */
 export function encodingFor(
   accepted: string | undefined,
   encodings: readonly Encoding[] = ENCODINGS,
@@ -36,10 +31,7 @@ export function encodingFor(
   return best;
 }
 
-/**
- * Compresses a response outside of the event loop.
- * @param quality of Brotli, up to 11. Quality 5 compresses well, in a tenth of the time of quality 11.
- */
+/** Compresses outside of the event loop. @param quality of Brotli: 5 compresses well, in a tenth of the time of 11. */
 export async function compress(
   { body, headers, status }: BodyResponse,
   encoding: Encoding,

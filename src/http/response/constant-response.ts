@@ -3,10 +3,7 @@ import { contentTag, matches } from './etag.js';
 import type { Handler } from '../request/request-context.js';
 import { shared, type BodyResponse } from './response.js';
 
-/**
- * Serves a response that does not change while the process runs. Its `ETag` is derived from the content. Each requested
- * encoding is compressed once and kept in memory.
- */
+/** A response that never changes. Each requested encoding is compressed once and kept in memory. */
 export function constantResponse(response: BodyResponse, cacheControl: string): Handler {
   const validators = {
     ETag: contentTag(response.body),

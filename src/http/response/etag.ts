@@ -8,9 +8,8 @@ import { hash } from 'node:crypto';
 export const FORMAT_VERSION = 6;
 
 /**
- * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same format. The tag
- * is weak, because it covers all encodings.
- * @param index of the snapshot. Its name begins with the registry's slug, so two registries never share a tag.
+ * Equal for equal requests to the same snapshot, on all replicas with the same format. The tag is weak, because it
+ * covers all encodings. The index begins with the registry's slug, so two registries never share a tag.
  * @param request the normalised request.
  */
 export function etagOf(index: string, request: string, format = FORMAT_VERSION): string {

@@ -1,10 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Problem } from '../problems/problem.js';
 
-/**
- * Names and values of headers. Each header must have the same spelling in the whole program, because objects with
- * headers are merged by name.
- */
+/** A header has the same spelling in the whole program, because objects with headers are merged by name. */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
 /** Alternating names and values of headers, in the form that `writeHead` accepts. */
@@ -24,26 +21,20 @@ export interface HttpResponse {
 
 export type BodyResponse = HttpResponse & { body: Buffer };
 
-/** Keeps a response out of all caches. */
 export const NO_STORE: ResponseHeaders = { 'Cache-Control': 'no-store' };
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/**
- * A response with a body; its status is 200 by default.
- * @param body JSON, unless `headers` has another `Content-Type`.
- */
+/** @param body JSON, unless `headers` has another `Content-Type`. */
 export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status = 200): BodyResponse {
   const length = String(body.length);
   return { status, headers: { 'Content-Type': JSON_TYPE, ...headers, 'Content-Length': length }, body };
 }
 
-/** A response with a value as JSON; its status is 200 by default. */
 export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?: number): BodyResponse {
   return bodyResponse(Buffer.from(JSON.stringify(value)), headers, status);
 }
 
-/** The response that reports a problem. */
 export function problemResponse({ status, headers, body }: Problem): BodyResponse {
   const type = { 'Content-Type': 'application/problem+json' };
   return jsonResponse(body, { ...NO_STORE, ...type, ...headers }, status);

@@ -4,8 +4,7 @@ import type { Context } from '../request/request-context.js';
 import { fieldsOf, type HttpResponse } from './response.js';
 
 /**
- * Sends a response with its own headers, the headers collected in the request's state, and the browser policy. A batch
- * of responses is sent when the batch is full, or at the end of this iteration of the event loop. Batches take less
+ * A batch of responses is sent when it is full, or at the end of this iteration of the event loop. Batches take less
  * processor time, and speed up the slowest responses under load. All headers of a response are written in one call. Koa
  * sets them one by one, which takes half of Koa's time for a cached response.
  */

@@ -13,10 +13,7 @@ export const SERVER_TIMEOUTS = {
    * s.
    */
   inactive: 40_000,
-  /**
-   * Idle timeout of a connection. Common proxies have shorter idle timeouts, so the server does not close a connection
-   * while a proxy sends a request.
-   */
+  /** Longer than the idle timeouts of common proxies, so that no connection closes while a proxy sends a request. */
   keepAlive: 75_000,
   /** How long requests in flight may take to finish when the server stops. */
   drain: 8_000,
@@ -25,10 +22,7 @@ export const SERVER_TIMEOUTS = {
 /** Interval in which Node checks the timeouts of requests, in milliseconds. */
 const CHECK_MS = 1_000;
 
-/**
- * Node's HTTP server with timeouts and a bounded number of connections. Node rejects malformed requests. A proxy in
- * front of the server must protect clients from each other.
- */
+/** Node rejects malformed requests. A proxy in front of the server must protect clients from each other. */
 export class HttpServer {
   /** Number of connections closed so far because too many were open. */
   refused = 0;
@@ -69,15 +63,11 @@ export class HttpServer {
     this.#server = server;
   }
 
-  /** Number of open connections. */
   get open(): number {
     return this.#open.size;
   }
 
-  /**
-   * @returns the address of the server, such as `http://127.0.0.1:3000`.
-   * @throws errors of `listen`, such as EADDRINUSE.
-   */
+  /** @returns the address, such as `http://127.0.0.1:3000`. @throws errors of `listen`, such as EADDRINUSE. */
   async listen(port: number, host: string): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
