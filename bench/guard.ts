@@ -60,17 +60,22 @@ function service({ env, loaded }: Setting, cacheBytes: number, more = {}): Promi
   });
 }
 
-/** Compares cached responses that are limited on Redis with bare Koa. @param headersOf those of request `i`. */
-async function limited(setting: Setting, headersOf: (i: number) => Record<string, string>): Promise<number> {
+/** Compares cached responses that are limited on Redis with a Koa that counts by the same library. */
+async function limited(setting: Setting, clients: number): Promise<number> {
   const path = searchPath({ q: 'lib' });
   const bytes = await (await fetch(setting.loaded.service.url + path)).text();
   const env = { REDIS_URL: setting.redis, RATE_LIMIT_POINTS: '1000000000', TRUSTED_PROXIES: '127.0.0.1' };
+  const requests = (target: string) =>
+    Array.from({ length: clients }, (_, i) => ({
+      path: target,
+      headers: { 'X-Forwarded-For': `10.1.${i >> 8}.${i & 255}` },
+    }));
   return compare(
     service(setting, CACHE_BYTES, env),
-    ServerProcess.start('bench/baseline-koa.ts', {}, bytes),
+    ServerProcess.start('bench/baseline-limited.ts', env, bytes),
     (ours, baseline) => [
-      { server: ours, requests: repeated({ path }).map((one, i) => ({ ...one, headers: headersOf(i) })) },
-      { server: baseline, requests: repeated({ path: '/' }) },
+      { server: ours, requests: requests(path) },
+      { server: baseline, requests: requests('/') },
     ],
   );
 }
@@ -102,9 +107,8 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
       ],
     );
   },
-  'limited response ÷ bare Koa with the same bytes, one client': (setting) => limited(setting, () => ({})),
-  'limited response ÷ bare Koa with the same bytes, 2,000 clients': (setting) =>
-    limited(setting, (i) => ({ 'X-Forwarded-For': `10.1.${i >> 8}.${i & 255}` })),
+  'limited response ÷ Koa with RateLimiterRedis, one client': (setting) => limited(setting, 1),
+  'limited response ÷ Koa with RateLimiterRedis, 10,000 clients': (setting) => limited(setting, 10_000),
   '304 ÷ bare Koa {"ping":"pong"}': async (setting) => {
     const path = searchPath({ q: 'lib' });
     const etag = (await fetch(setting.loaded.service.url + path)).headers.get('ETag') ?? '';

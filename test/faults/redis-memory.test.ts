@@ -117,6 +117,7 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     while (performance.now() < end) {
       const { consumedPoints } = await limit.consume('198.51.100.1', 1);
       expect(consumedPoints, 'an active client').to.equal(++counted);
+      expect(limit.stats.fallbacks).to.equal(0);
       expect(held.lost.aborted, 'the lock').to.equal(false);
       expect(await status.progress()).to.deep.equal(report);
       most = Math.max(most, await info('memory', 'used_memory_rss'));

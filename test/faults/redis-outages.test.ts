@@ -94,7 +94,8 @@ describe('With a Redis that fails,', function () {
     ];
     for (const [reason, begin, end] of unusable) {
       it(`logs the reason, and counts locally until the outage ends: ${reason}`, async () => {
-        const env = { REDIS_URL: engine().url, RATE_LIMIT_POINTS: '3', METRICS_PORT: '0' };
+        const limits = { RATE_LIMIT_POINTS: '3', TRUSTED_PROXIES: '127.0.0.1' };
+        const env = { REDIS_URL: engine().url, ...limits, METRICS_PORT: '0' };
         const replica = await startService(env, suite.service.slug);
         const isConnected = async () => (await scrape(replica.server.metricsUrl)).sum('redis_connected');
         expect(await isConnected()).to.equal(1);
@@ -122,8 +123,10 @@ describe('With a Redis that fails,', function () {
         await waitFor(async () => (await isConnected()) === 1, 'a usable Redis');
         expectProblem(await replica.get(REBUILD), 429, 'rate_limited');
         await administrator.flushdb();
+        // The client that has used up its window stays limited.
+        expectProblem(await replica.get('/stats'), 429, 'rate_limited');
         const isShared = async () => {
-          await replica.get('/stats');
+          await replica.get('/stats', { headers: { 'X-Forwarded-For': '198.51.100.1' } });
           return (await administrator.keys(`${replica.slug}:limit:reading:*`)).length === 1;
         };
         await waitFor(isShared, 'a shared limit');
