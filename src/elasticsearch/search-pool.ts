@@ -16,10 +16,10 @@ import { msearchRequest, parseResponse, type Hits, type SearchBody } from './mse
  */
 export const CONNECTIONS_PER_NODE = 16;
 
-/** Time within which clients get a response, in milliseconds. All tries of a search share it. */
+/** Timeout of a search with several nodes, in milliseconds: its two tries share it. With one node, each try has it. */
 export const DEADLINE_MS = 1600;
 
-/** Maximum number of tries of a search, each on another node. */
+/** Number of tries that share the timeout: `search` sends a search once more, with several nodes to another one. */
 const MAX_TRIES = 2;
 
 const CONNECT_TIMEOUT_MS = 1500;
