@@ -101,9 +101,8 @@ class NormalReader {
 describe('A flood of requests whose responses are not read', function () {
   this.timeout(120_000);
   const suite = useService(() => PACKAGES);
-  /** A replica of the suite's service in a child process, its address, and that of the proxy in front of it. */
+  /** A replica of the suite's service in a child process, and the address of the proxy in front of it. */
   let replica: SpawnedCli;
-  let url: string;
   let proxyUrl: string;
   let proxy: HaProxy;
   let folder: string;
@@ -128,7 +127,7 @@ describe('A flood of requests whose responses are not read', function () {
       RATE_LIMIT_POINTS: '0',
       CACHE_MAX_BYTES: '0',
     });
-    url = await replica.url();
+    await replica.url();
     proxy = await startHaProxy(folder, [port]);
     proxyUrl = proxy.url;
     await waitFor(async () => (await fetch(`${proxyUrl}/ping`)).status === 200, 'the proxy');
@@ -190,7 +189,7 @@ describe('A flood of requests whose responses are not read', function () {
 
   it('does not keep a server from stopping', async () => {
     await start();
-    await connections.openMany(100, burst('/browse?limit=500'), false, url);
+    await connections.openMany(100, burst('/browse?limit=500'), false);
     await pause(1000);
     const began = performance.now();
     expect(await replica.stop()).to.equal(0);
