@@ -49,6 +49,7 @@ export const lookupOperation: Operation = {
     },
     headers: ['X-Snapshot'],
   },
+  emptyResponses: { 431: 'The names do not fit into the 16 KB of a request head.' },
   problems: READ_PROBLEMS,
 };
 

@@ -108,7 +108,7 @@ describe('A merge', function () {
     expect(body['total_bytes']).to.be.greaterThan(100_000);
 
     const redis = new Redis(engines().redis.url);
-    const key = `${service.slug}:rebuild:lock`;
+    const key = `${service.slug}:rebuild-v2:lock`;
     await redis.set(key, 'another', 'PX', 8000);
     // With the next renewal.
     await service.idle(5000).finally(() => held.release());

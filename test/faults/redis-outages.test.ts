@@ -171,7 +171,7 @@ describe('With a Redis that fails,', function () {
         await expectRebuilt();
         expect(await suite.service.indices()).not.to.deep.equal(served);
         const redis = new Redis(engine().url);
-        expect(await redis.exists(`${slug}:rebuild:lock`), 'released').to.equal(0);
+        expect(await redis.exists(`${slug}:rebuild-v2:lock`), 'released').to.equal(0);
         redis.disconnect();
       });
     }

@@ -395,7 +395,7 @@ describe('On startup,', function () {
         const [, url = ''] = await program.prints(/Redis \(.*\) at (redis:\S+)/, 60_000);
         await program.prints(/The API is at/, 60_000);
         const redis = new Redis(url);
-        expect(await redis.exists(`${env['REGISTRY_SLUG']}:rebuild:last-success`)).to.equal(1);
+        expect(await redis.exists(`${env['REGISTRY_SLUG']}:rebuild-v2:last-success`)).to.equal(1);
         redis.disconnect();
       } finally {
         expect(await program.stop('SIGINT')).to.equal(0);

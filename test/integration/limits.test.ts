@@ -304,6 +304,6 @@ describe('Rate limits', () => {
     const { status, headers } = await replica.get(REBUILD);
     expect(status).to.equal(503);
     expect(headers.get('Retry-After')).to.match(/^\d+$/);
-    expect(await redis.keys(`${suite.service.slug}:rebuild:*`)).to.deep.equal([]);
+    expect(await redis.keys(`${suite.service.slug}:rebuild-v2:*`)).to.deep.equal([]);
   });
 });

@@ -22,7 +22,7 @@ export function spawnReplica(suite: SuiteService, env: Record<string, string> = 
 /** Ends the lock of a killed or suspended rebuild, which would expire in time. */
 export async function endLock({ slug }: Service): Promise<void> {
   const redis = new Redis(engines().redis.url);
-  const key = `${slug}:rebuild:lock`;
+  const key = `${slug}:rebuild-v2:lock`;
   const remainingMs = await redis.pttl(key);
   await redis.del(key);
   redis.disconnect();

@@ -37,6 +37,8 @@ export interface Operation {
   response: ResponseDescription;
   /** Other responses that are not problems, by status. */
   otherResponses?: Record<number, ResponseDescription>;
+  /** Descriptions of responses without a body, by status: Node sends them before a request reaches a route. */
+  emptyResponses?: Record<number, string>;
   problems?: readonly ProblemCode[];
   /** Additional members of problems. */
   members?: ProblemMembers;
@@ -96,7 +98,7 @@ function describe(
   components: OpenApiComponents,
 ): Json {
   const { id, tag, summary, description, params, problems = [] } = operation;
-  const { status = 200, response: success, otherResponses } = operation;
+  const { status = 200, response: success, otherResponses, emptyResponses = {} } = operation;
   const limited = limit !== undefined;
   const codes = [...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal' as const];
   const described = Object.entries({ [status]: success, ...otherResponses }).map(([code, response]) => [
@@ -112,12 +114,13 @@ function describe(
       ),
     },
   ]);
+  const empty = Object.entries(emptyResponses).map(([code, text]) => [code, { description: text }]);
   return {
     operationId: id,
     tags: [tag],
     summary,
     description,
     ...(params && { parameters: components.params(path, params) }),
-    responses: { ...components.problems(codes), ...(Object.fromEntries(described) as Json) },
+    responses: { ...components.problems(codes), ...(Object.fromEntries([...described, ...empty]) as Json) },
   };
 }
