@@ -15,7 +15,8 @@ interface Reference {
 
 interface ResponseObject {
   headers: Record<string, unknown>;
-  content: Record<string, MediaType>;
+  /** Missing if the response has no body. */
+  content?: Record<string, MediaType>;
 }
 
 interface Document {
@@ -99,11 +100,12 @@ class OpenApiContract {
     }
     if (status === 304 || (hasNoBody && method !== 'HEAD')) return;
     if (response === undefined) expect.fail(`undocumented status: ${what}`);
-    expect(Object.keys(response.content), what).to.include(type);
+    const { content = {} } = response;
+    expect(Object.keys(content), what).to.include(type);
     const special = SPECIAL_HEADERS.filter((header) => headers.has(header));
     expect(Object.keys(response.headers), what).to.include.members(special);
     if (hasNoBody) return;
-    const { schema = {}, examples } = response.content[type] ?? {};
+    const { schema = {}, examples } = content[type] ?? {};
     this.#validate(what, answer.body, schema);
     // The examples of problems show which of them have this status here.
     if (examples !== undefined) {
@@ -119,7 +121,7 @@ class OpenApiContract {
         for (const example of schema.examples ?? [])
           this.#validate(`the example of a parameter at ${path}`, example, schema);
       }
-      for (const [status, { content }] of Object.entries(this.#responsesOf(path))) {
+      for (const [status, { content = {} }] of Object.entries(this.#responsesOf(path))) {
         for (const { schema, example, examples } of Object.values(content)) {
           for (const one of Object.values(examples ?? { example: { value: example } }))
             this.#validate(`the example of ${status} at ${path}`, this.#resolve(one).value, schema);
