@@ -90,13 +90,11 @@ describe('Responses to browsers', function () {
         ['/nowhere', 'OPTIONS'],
         ['/', 'POST'],
       ];
-      const { components } = (await get('/openapi.json')).body as unknown as Document;
       for (const [path, method] of requests) {
         const { headers } = await get(path, { method, headers: { Origin: 'https://other.example' } });
         const what = `${method} ${path}`;
         expect(headers.get('Access-Control-Allow-Origin'), what).to.equal('*');
-        const exposed = headers.get('Access-Control-Expose-Headers')?.split(',');
-        expect(exposed, what).to.include.members(['Allow', ...Object.keys(components.headers)]);
+        expect(headers.get('Access-Control-Expose-Headers'), what).to.equal('*');
         expect(headers.has('Access-Control-Allow-Credentials'), what).to.equal(false);
       }
     });
