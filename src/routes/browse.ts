@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import { memoizedParser } from '../http/request/query-params.js';
+import { memoized, parseParams } from '../http/request/query-params.js';
 import { bodyResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -55,7 +55,7 @@ export const browseOperation: Operation = {
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
 export function browse(catalog: Catalog): SnapshotRead<z.output<typeof browseParams>> {
   return {
-    parse: memoizedParser(browseParams),
+    parse: memoized((querystring) => parseParams(browseParams, querystring)),
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ page, limit }) => `browse ${limit} ${page}`,
     async search({ page, limit }, snapshot, requestId) {

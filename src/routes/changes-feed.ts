@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
-import { memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
 import { filterQuery, type NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
-import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
+import { assertFilterApplies, nameFilterParams, parseNameFilter } from './name-filter-params.js';
 
 const MAX_ENTRIES = 100;
 
@@ -44,16 +43,12 @@ interface FeedQuery {
 
 /** `GET /changes.atom?q=&match=&like=`: the newest added packages, as an Atom feed. */
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {
-  const parse = memoizedParser(nameFilterParams);
   return {
-    parse: (querystring) => ({ filter: nameFilterOf(parse(querystring)) }),
-    async select({ filter }) {
-      const snapshot = await catalog.snapshots.select(undefined);
-      assertFilterApplies(filter, snapshot);
-      return snapshot;
-    },
+    parse: parseNameFilter,
+    select: () => catalog.snapshots.served(),
     key: ({ filter }) => addressOf(filter),
     async search({ filter }, snapshot, requestId) {
+      assertFilterApplies(filter, snapshot);
       const additions = await catalog.additions(snapshot, MAX_ENTRIES, filter, requestId);
       const feed = Buffer.from(feedOf(slug, snapshot, additions, filter));
       return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
+import { invalidParameter, memoized, parseParams } from '../http/request/query-params.js';
 import { jsonResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -79,25 +79,21 @@ export const changesOperation: Operation = {
 
 /** `GET /changes?since=&limit=&q=&match=&like=`: net changes between two snapshots. */
 export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSource> {
-  const parse = memoizedParser(changesParams);
   return {
-    parse(querystring) {
-      const { since, limit, snapshot, after: cursor, ...names } = parse(querystring);
+    parse: memoized((querystring) => {
+      const { since, limit, snapshot, after: cursor, ...names } = parseParams(changesParams, querystring);
       const filter = nameFilterOf(names);
       const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since, filter), cursor)?.name;
       if (cursor !== undefined && after === undefined) {
         throw invalidParameter('after', 'must be from a next link with the same since, q, match and like');
       }
       return { since, limit, snapshot, cursor, after, filter };
-    },
-    async select({ snapshot, since, filter }) {
-      const source = await catalog.chains.select(snapshot, since);
-      assertFilterApplies(filter, source);
-      return source;
-    },
+    }),
+    select: ({ snapshot, since }) => catalog.chains.select(snapshot, since),
     key: ({ limit, cursor = '', filter }, { chain }) =>
       withFilter(`changes ${chain.from} ${limit} ${cursor}`, filter),
     async search({ limit, after, filter }, source, requestId) {
+      assertFilterApplies(filter, source);
       const { from } = source.chain;
       const to = source.id;
       const page = await catalog.changes(source, { limit, after, filter }, requestId);

@@ -4,9 +4,9 @@ import * as z from 'zod';
 import { encodingFor } from '../http/response/compression.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Operation } from '../http/openapi/document.js';
-import { memoizedParser } from '../http/request/query-params.js';
+import { parseParams } from '../http/request/query-params.js';
 import type { Handler } from '../http/request/request-context.js';
-import { commonHeaders } from '../read/snapshot-read.js';
+import { commonHeaders, readAgainIfDeleted } from '../read/snapshot-read.js';
 import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/dataset-csv.js';
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
@@ -49,9 +49,8 @@ export const exportOperation: Operation = {
 
 /** `GET /export?format=`: all packages of a snapshot by number, as a stream. */
 export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug: string): Handler {
-  const parse = memoizedParser(exportParams);
   return async ({ req, querystring, state }) => {
-    const { format = 'csv', snapshot: id } = parse(querystring);
+    const { format = 'csv', snapshot: id } = parseParams(exportParams, querystring);
     const respondFrom = async (snapshot: Snapshot) => {
       const headers = commonHeaders(snapshot, etagOf(snapshot.index, `export ${format}`));
       if (matches(req.headers['if-none-match'], headers.ETag)) return { status: 304, headers };
@@ -73,7 +72,7 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
         stream: encoding === undefined ? stream : pipeline(stream, createGzip(), () => undefined),
       };
     };
-    return catalog.read(id, () => catalog.snapshots.select(id), respondFrom);
+    return readAgainIfDeleted(catalog, id, () => catalog.snapshots.select(id), respondFrom);
   };
 }
 

@@ -166,10 +166,10 @@ export const unhandled: Middleware<RequestState, RouterContext> = (ctx) => {
 };
 
 function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
-  if (limit === undefined) return handler;
+  if (limit === undefined || limit.isOff) return handler;
   return async (ctx) => {
     await limit.count(ctx, cost);
-    return handler(ctx);
+    return await handler(ctx);
   };
 }
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Cost } from '../http/limits/rate-limit.js';
-import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
+import { invalidParameter, memoized, parseParams } from '../http/request/query-params.js';
 import type { NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { matchParam } from './schemas.js';
@@ -32,9 +32,12 @@ export function assertFilterApplies(filter: NameFilter | undefined, snapshot: Sn
   if (filter !== undefined && 'q' in filter) assertLongEnough(filter.q, snapshot);
 }
 
-const parse = memoizedParser(nameFilterParams);
+/** The filter of a query string. @throws {Problem} 400 */
+export const parseNameFilter = memoized((querystring) => ({
+  filter: nameFilterOf(parseParams(nameFilterParams, querystring)),
+}));
 
 export const NAME_FILTER_COST = {
   shown: { with_like: SIMILAR_COST },
-  of: (querystring: string) => ('like' in (nameFilterOf(parse(querystring)) ?? {}) ? SIMILAR_COST : 1),
+  of: (querystring: string) => ('like' in (parseNameFilter(querystring).filter ?? {}) ? SIMILAR_COST : 1),
 } satisfies Cost;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { Problem } from '../http/problems/problem.js';
-import { memoizedParser, parsePathParam } from '../http/request/query-params.js';
+import { memoized, parseParams, parsePathParam } from '../http/request/query-params.js';
 import { jsonResponse, problemResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -34,7 +34,7 @@ export const packageOperation: Operation = {
 
 /** `GET /packages/{name}`: the package whose name equals the rest of the path, by the name rule of the snapshot. */
 export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
-  const parse = memoizedParser(queryParams);
+  const parse = memoized((querystring) => parseParams(queryParams, querystring));
   return {
     parse(querystring, url) {
       const { snapshot } = parse(querystring);

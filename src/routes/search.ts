@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
+import { invalidParameter, memoized, parseParams } from '../http/request/query-params.js';
 import { bodyResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -93,10 +93,9 @@ export function assertLongEnough(q: string, snapshot: Snapshot): void {
 
 /** `GET /search?q=&limit=&match=&sort=`: names that match the query, sorted by rank, then by name or by weight. */
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
-  const parse = memoizedParser(searchParams);
   return {
-    parse(querystring) {
-      const { after: cursor, ...query } = parse(querystring);
+    parse: memoized((querystring) => {
+      const { after: cursor, ...query } = parseParams(searchParams, querystring);
       if (cursor === undefined) return query;
       if (query.total === 'true') throw invalidParameter('total', 'must not be true with after');
       const after = decodeCursor(cursorKey(query), cursor, query.sort === 'weight');
@@ -104,12 +103,8 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
         throw invalidParameter('after', 'must be from a next link with the same q, match and sort');
       }
       return { ...query, cursor, after };
-    },
-    async select({ q, snapshot: id }) {
-      const snapshot = await catalog.snapshots.select(id);
-      assertLongEnough(q, snapshot);
-      return snapshot;
-    },
+    }),
+    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ q, limit, match, sort, total, cursor }) => {
       const order = sort === 'weight' ? 'weight ' : '';
       const matching = match === 'contains' ? '' : `${match} `;
@@ -117,6 +112,7 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       return `search ${order}${matching}${counted}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
     },
     async search({ q, limit, match, sort, total, after }, snapshot, requestId) {
+      assertLongEnough(q, snapshot);
       const byWeight = sort === 'weight';
       const query = { q, limit, match, after, byWeight, isCounted: total === 'true' };
       const results = await catalog.search(snapshot, query, requestId);

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import { memoizedParser } from '../http/request/query-params.js';
+import { memoized, parseParams } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -64,7 +64,7 @@ export const similarOperation: Operation = {
 /** `GET /similar?name=&limit=&sort=`: names that are easily mistaken for a name. */
 export function similar(catalog: Catalog): SnapshotRead<z.output<typeof similarParams>> {
   return {
-    parse: memoizedParser(similarParams),
+    parse: memoized((querystring) => parseParams(similarParams, querystring)),
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name, limit, sort }) => `similar ${sort === 'weight' ? 'weight ' : ''}${limit} ${name}`,
     async search({ name, limit, sort }, snapshot, requestId) {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
-import { memoizedParser } from '../http/request/query-params.js';
+import { memoized, parseParams } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -54,8 +54,8 @@ type SuggestQuery = z.output<typeof suggestParams> & { snapshot?: undefined };
 /** `GET /suggest?q=`: the most used names that contain the query. */
 export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
   return {
-    parse: memoizedParser(suggestParams),
-    select: () => catalog.snapshots.select(undefined),
+    parse: memoized((querystring) => parseParams(suggestParams, querystring)),
+    select: () => catalog.snapshots.served(),
     key: ({ q }) => `suggest ${q}`,
     async search({ q: sent }, snapshot, requestId) {
       const q = trimWhiteSpace(sent);

@@ -1,10 +1,10 @@
-import { IndexGoneError, SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
+import { SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchLimiters } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { SnapshotGoneError, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf, type ChangeRecord } from '../snapshot/change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
@@ -48,29 +48,6 @@ export class Catalog {
     private readonly log: Logger,
   ) {
     this.chains = new Chains(snapshots);
-  }
-
-  /**
-   * Selects a snapshot or the changes of its chain, and reads them. Selects and reads once more if an index was deleted
-   * or an index of changes was closed meanwhile: the second attempt reads the new snapshot, or a shorter chain.
-   * @param snapshot the id that the client chose, if any. No other snapshot can replace it.
-   * @throws {SnapshotGoneError} if the chosen snapshot was deleted. Errors with other reasons are thrown unchanged.
-   */
-  async read<Source, T>(
-    snapshot: string | undefined,
-    select: () => Promise<Source>,
-    attempt: (source: Source) => T | Promise<T>,
-  ): Promise<T> {
-    const source = await select();
-    try {
-      return await attempt(source);
-    } catch (error) {
-      const isShorter = this.chains.shorten(error);
-      if (!isShorter && !(error instanceof IndexGoneError)) throw error;
-      if (snapshot === undefined) await this.snapshots.refresh();
-      else if (!isShorter) throw new SnapshotGoneError(snapshot, 'deleted', { cause: error });
-    }
-    return attempt(await select());
   }
 
   /** Net changes of a chain, in name order. @param after the last name of the previous page. */

@@ -104,12 +104,17 @@ export class SnapshotWatcher {
   }
 
   /**
-   * If this replica does not know the id, it polls once more, because it may have missed a flip.
+   * If this replica does not know the id, it polls once more, because it may have missed a flip. Otherwise the result is
+   * no promise: most requests read the current snapshot.
    * @throws {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
-  async select(id: string | undefined): Promise<Snapshot> {
+  select(id: string | undefined): Snapshot | Promise<Snapshot> {
     if (id === undefined) return this.served();
-    if (this.find(id) === undefined) await this.refresh();
+    return this.find(id) ?? this.#findAfterPoll(id);
+  }
+
+  async #findAfterPoll(id: string): Promise<Snapshot> {
+    await this.refresh();
     const found = this.find(id);
     if (found !== undefined) return found;
     this.assertKnown();

@@ -50,6 +50,8 @@ export class RateLimit {
   });
   /** Clients that have no points left, until their windows end. */
   readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
+  /** As in the IETF draft "RateLimit header fields for HTTP". */
+  readonly #policyHeader: string;
   readonly #loggedReasons = new LRUCache<string, true>({ max: 10, ttl: LOG_AGAIN_MS });
 
   /** @param policy its name is used in headers, metrics and Redis keys; with 0 points, there is no limit. */
@@ -59,11 +61,16 @@ export class RateLimit {
   ) {
     const { name, points, windowSeconds: duration } = policy;
     const { redis: storeClient, slug, stats } = deps;
+    this.#policyHeader = `"${name}";q=${points};w=${duration}`;
     const options = { points, duration, keyPrefix: `${slug}:limit:${name}` };
     this.#memory = new RateLimiterMemory(options);
     if (storeClient)
       this.#redis = new RateLimiterRedis({ ...options, storeClient, rejectIfRedisNotReady: true });
     if (points > 0) stats.set(name, this.stats);
+  }
+
+  get isOff(): boolean {
+    return this.policy.points === 0;
   }
 
   /**
@@ -72,18 +79,15 @@ export class RateLimit {
    * @throws {Problem} 429 if the points of the request exceed the limit. Its window then has no points left.
    */
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {
-    const { name, points: limit, windowSeconds } = this.policy;
-    if (limit === 0) return;
+    const { name, points: limit } = this.policy;
     if (state.bypassSecondsLeft > 0) {
       this.stats.outcomes.bypassed++;
       return;
     }
     const points = Math.min(pointsOf(cost, querystring), limit);
     const window = await this.consume(state.address.key, points);
-    // The IETF draft "RateLimit header fields for HTTP".
-    const policy = `"${name}";q=${limit};w=${windowSeconds}`;
     const left = `"${name}";r=${window.remainingPoints};t=${secondsLeft(window)}`;
-    state.headerFields.push('RateLimit-Policy', policy, 'RateLimit', left);
+    state.headerFields.push('RateLimit-Policy', this.#policyHeader, 'RateLimit', left);
     const isAllowed = window.consumedPoints <= limit;
     this.stats.outcomes[isAllowed ? 'passed' : 'limited']++;
     if (isAllowed) return;
@@ -94,8 +98,8 @@ export class RateLimit {
 
   /** The window of a client, for `/debug-ip`; null if there is no limit. Uses no points. */
   async usage(client: string): Promise<{ limit: number; remaining: number; reset_seconds: number } | null> {
+    if (this.isOff) return null;
     const { points: limit } = this.policy;
-    if (limit === 0) return null;
     const window = await this.consume(client, 0);
     return { limit, remaining: window.remainingPoints, reset_seconds: secondsLeft(window) };
   }

@@ -37,8 +37,7 @@ function write(
   { method, path, state, req, res }: Context,
   { status, headers, fields: own = fieldsOf(headers), body, stream }: HttpResponse,
 ): void {
-  const fields = [...policyFields(path, status, state.isPage), ...state.headerFields, ...own];
-  res.writeHead(status, fields);
+  res.writeHead(status, policyFields(path, status, state.isPage).concat(state.headerFields, own));
   if (stream === undefined || method === 'HEAD') {
     stream?.destroy();
     res.end(body);

@@ -97,7 +97,7 @@ describe('SnapshotWatcher', () => {
       await watcher.refresh();
       expect(watcher).to.include({ state, hasReachedElasticsearch: counts });
       expect(watcher.stateReason === undefined).to.equal(state === 'present' || state === 'absent');
-      const selected = await watcher.select(UNKNOWN).catch((error: unknown) => error);
+      const selected = await Promise.resolve(watcher.select(UNKNOWN)).catch((error: unknown) => error);
       const error = { present: SnapshotGoneError, absent: NotInitializedError }[state as string];
       expect(selected).to.be.instanceOf(error ?? ElasticsearchUnavailableError);
       // What has been reached stays so.
@@ -133,7 +133,7 @@ describe('SnapshotWatcher', () => {
   it('looks once for concurrent requests with unknown ids, and once for each later one', async () => {
     const { watcher, engine } = watched();
     const ask = (count: number) =>
-      Promise.allSettled(Array.from({ length: count }, () => watcher.select(UNKNOWN)));
+      Promise.allSettled(Array.from({ length: count }, async () => watcher.select(UNKNOWN)));
     expect(await ask(20)).to.have.length(20);
     expect(engine.requests).to.have.length(1);
     await ask(1);

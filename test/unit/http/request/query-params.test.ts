@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import * as z from 'zod';
-import { memoizedParser, parseParams, parsePathParam } from '../../../../src/http/request/query-params.js';
+import { memoized, parseParams, parsePathParam } from '../../../../src/http/request/query-params.js';
 import { browseParams } from '../../../../src/routes/browse.js';
 import { rebuildParams } from '../../../../src/routes/start-rebuild.js';
 import { queryText, searchParams } from '../../../../src/routes/search.js';
@@ -203,8 +203,8 @@ describe('parsePathParam', () => {
   }
 });
 
-describe('memoizedParser', () => {
-  const parse = memoizedParser(searchParams);
+describe('memoized', () => {
+  const parse = memoized((querystring) => parseParams(searchParams, querystring));
 
   it('returns what parseParams returns', () => {
     for (const querystring of ['q=lib', 'q=lib&limit=3', 'q=lib'])
