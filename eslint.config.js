@@ -15,7 +15,6 @@ const LAYERS = [
   'http/limits',
   'http/request',
   'http/response',
-  'http/middleware',
   'http/auth',
   'http/openapi',
   'http/server',

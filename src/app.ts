@@ -1,6 +1,6 @@
 import Koa, { type Middleware } from 'koa';
-import { accessLog, type OnResponse } from './http/middleware/access-log.js';
-import { clientIpReader } from './http/middleware/client-address.js';
+import { accessLog, type OnResponse } from './http/server/access-log.js';
+import { clientIpReader } from './http/request/client-address.js';
 import {
   RequestState,
   type Context,
@@ -9,7 +9,7 @@ import {
 } from './http/request/request-context.js';
 import type { Logger } from './util/log.js';
 import { createEndpoints, exactPaths, otherPaths, unhandled, type RouteDeps } from './routes/index.js';
-import { toProblem } from './http/middleware/error-to-problem.js';
+import { toProblem } from './http/problems/error-to-problem.js';
 import { Problem } from './http/problems/problem.js';
 import { problemResponse, shared } from './http/response/response.js';
 import { send } from './http/response/send.js';

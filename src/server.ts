@@ -10,8 +10,7 @@ import type { Config } from './config/config.js';
 import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
 import { BypassTokens } from './http/auth/bypass-token.js';
-import type { RateLimitDeps } from './http/limits/rate-limit.js';
-import { createRedis } from './redis/redis.js';
+import { connectForLimits, type RateLimitDeps } from './http/limits/rate-limit.js';
 import type { Logger } from './util/log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
@@ -27,15 +26,6 @@ import { reportWrongVersion } from './elasticsearch/connection-check.js';
  * Requests in flight have a second less.
  */
 const STOP_MS = 9_000;
-
-/**
- * Timeout of a rate-limit check on Redis, in milliseconds. Rebuilds need a longer timeout, so the limits have their own
- * connection.
- */
-const LIMITS_TIMEOUT_MS = 50;
-
-/** The effect on the server if this connection fails, for the log. */
-const LIMITS_ARE_LOCAL = 'each replica counts requests separately';
 
 export interface RunningServer {
   /** Where the API listens, such as `http://127.0.0.1:3000`. */
@@ -67,10 +57,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const { log } = options;
   const { redisUrl } = config;
   const rebuildConnections = await connect(config, log, 'no rebuild can start');
-  const limitsRedis =
-    redisUrl === undefined
-      ? undefined
-      : await createRedis(redisUrl, log, LIMITS_ARE_LOCAL, LIMITS_TIMEOUT_MS);
+  const limitsRedis = redisUrl === undefined ? undefined : await connectForLimits(redisUrl, log);
   const connections = { ...rebuildConnections, limitsRedis };
   if (limitsRedis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');

@@ -9,7 +9,7 @@ import {
 import { ConfigError, readKeysConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
-import { builderRole, readerRole } from './roles.js';
+import { builderRole, readerRole } from './key-roles.js';
 
 /**
  * `npm run --silent keys -- --expiration 90d > keys.env`: creates the two API keys of a registry, with the least

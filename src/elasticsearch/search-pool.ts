@@ -16,11 +16,9 @@ import { msearchRequest, parseResponse, type Hits, type SearchBody } from './mse
  */
 export const CONNECTIONS_PER_NODE = 16;
 
-/** Timeout of a search with several nodes, in milliseconds: its two tries share it. With one node, each try has it. */
-export const DEADLINE_MS = 1600;
-
-/** Number of tries that share the timeout: `search` sends a search once more, with several nodes to another one. */
-const MAX_TRIES = 2;
+/** Timeout of a try, in milliseconds: a search is sent to another node once more, if there are several. */
+export const ONE_NODE_TIMEOUT_MS = 1600;
+const SEVERAL_NODES_TIMEOUT_MS = 800;
 
 const CONNECT_TIMEOUT_MS = 1500;
 
@@ -62,7 +60,9 @@ interface Node {
   lastSearch: number;
 }
 
-/** Sends searches to the least busy nodes. Elasticsearch's client takes 1.6 to 1.9 times the processor time for 50 hits. */
+/**
+ * Sends searches to the least busy nodes. Elasticsearch's client takes 1.6 to 1.9 times the processor time for 50 hits.
+ */
 export class SearchPool {
   readonly #nodes: Node[];
   readonly #timeoutMs: number;
@@ -72,7 +72,8 @@ export class SearchPool {
     { nodes, apiKey }: ElasticsearchAccess,
     private readonly options: SearchPoolOptions = {},
   ) {
-    this.#timeoutMs = options.timeoutMs ?? DEADLINE_MS / Math.min(nodes.length, MAX_TRIES);
+    this.#timeoutMs =
+      options.timeoutMs ?? (nodes.length === 1 ? ONE_NODE_TIMEOUT_MS : SEVERAL_NODES_TIMEOUT_MS);
     this.#nodes = nodes.map((address) => {
       const { origin, pathname } = new URL(address);
       const { username, password } = credentialsIn(address) ?? {};

@@ -1,5 +1,5 @@
 import { parseJson } from '../util/parse-json.js';
-import { retryAfterSeconds } from '../util/retry-after.js';
+import { retryAfterSeconds } from '../util/parse-retry-after.js';
 import * as z from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
 import type { IncomingHttpHeaders } from 'node:http';
-import { addressOf } from '../http/middleware/client-address.js';
+import { addressOf } from '../http/request/client-address.js';
 import { BYPASS_SECONDS } from '../http/auth/bypass-token.js';
 import type { RateLimit } from '../http/limits/rate-limit.js';
 import type { Handler } from '../http/request/request-context.js';

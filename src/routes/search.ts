@@ -140,7 +140,7 @@ function totalMembers({ total }: SearchResults): string {
   return `"total":${Math.min(total, MAX_TOTAL)},"total_is_exact":${total <= MAX_TOTAL},`;
 }
 
-/** The text that a cursor is bound to: the query and `match`. It is unambiguous, because no query begins with a space. */
+/** The text that a cursor is bound to: the query and `match`. It is unambiguous: no query begins with a space. */
 function cursorKey({ q, match }: Pick<SearchQuery, 'q' | 'match'>): string {
   return match === 'contains' ? q : ` ${match} ${q}`;
 }

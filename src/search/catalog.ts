@@ -16,7 +16,7 @@ import { filterBy, type NameFilter } from './name-filter.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
 
-/** Duration, in milliseconds, above which a search is logged as slow. Most searches take less than a hundredth of this time. */
+/** Duration, in milliseconds, above which a search is logged as slow. Most searches take less than 5 ms. */
 const SLOW_MS = 500;
 
 /** Per request. A search for 100 characters of a large alphabet occupies one processor of Elasticsearch for 80 ms. */
@@ -116,6 +116,7 @@ export class Catalog {
     const results = await this.#run(index, { requestId, q, limit: query.limit }, (run) =>
       searchTierByTier(run, { ...query, q, byWeight }, isLikelyFull),
     );
+    // At most one request at a time, so it needs no place in the concurrency limit.
     void this.#sample.grow(snapshot, (bodies) => this.pool.search(index, bodies, 'sample'));
     return results;
   }
@@ -178,8 +179,8 @@ export class Catalog {
   }
 
   /**
-   * Runs the searches of one request once the concurrency limit allows them, and logs slow ones, even if they fail. After a
-   * refused search, the snapshot watcher probes the index until a search succeeds.
+   * Runs the searches of one request once the concurrency limit allows them, and logs slow ones, even if they fail.
+   * After a refused search, the snapshot watcher probes the index until a search succeeds.
    * @param indices one index, or several that are searched together. Only the last index is logged.
    * @param isSimilar whether the searches are as expensive as a search for look-alikes.
    * @throws {OverloadedError}, and the errors of `SearchPool.search`.

@@ -22,8 +22,8 @@ type Field = FieldType & {
 };
 
 /**
- * A whole number, or a text with a maximum length in UTF-8 bytes. An empty value counts as 0 in a number, and as no value
- * in an optional text.
+ * A whole number, or a text with a maximum length in UTF-8 bytes. An empty value counts as 0 in a number, and as no
+ * value in an optional text.
  */
 type FieldType = { type: 'number' } | { type: 'text'; maxBytes: number };
 

@@ -4,7 +4,7 @@ import { HttpServer } from '../../src/http/server/http-server.js';
 import { createApp, respond } from '../../src/app.js';
 import { readConfig } from '../../src/config/config.js';
 import { BypassTokens } from '../../src/http/auth/bypass-token.js';
-import { clientIpReader } from '../../src/http/middleware/client-address.js';
+import { clientIpReader } from '../../src/http/request/client-address.js';
 import type { RequestState } from '../../src/http/request/request-context.js';
 import { ResponseCache } from '../../src/read/response-cache.js';
 import { createLogger } from '../../src/util/log.js';

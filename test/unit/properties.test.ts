@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { clientIpReader } from '../../src/http/middleware/client-address.js';
+import { clientIpReader } from '../../src/http/request/client-address.js';
 import { readCsv } from '../../src/lists/csv.js';
 import { DatasetError } from '../../src/lists/dataset-error.js';
 import { chunksOf, itemsOf, streamOf } from '../support/batches.js';

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import { describeRedisError } from '../../redis/redis.js';
+import { createRedis, describeRedisError } from '../../redis/redis.js';
 import type { Logger } from '../../util/log.js';
 import { Problem, retryAfter } from '../problems/problem.js';
 import type { Context } from '../request/request-context.js';
@@ -14,6 +14,19 @@ const MAX_EXHAUSTED = 10_000;
 
 /** A reason why Redis fails is logged again if it has not occurred for this time, in milliseconds. */
 const LOG_AGAIN_MS = 60_000;
+
+/**
+ * Timeout of a check on Redis, in milliseconds. Rebuilds need a longer timeout, so the limits have their own connection.
+ */
+const CHECK_TIMEOUT_MS = 50;
+
+/** The effect on the server if the connection fails, for the log. */
+const LIMITS_ARE_LOCAL = 'each replica counts requests separately';
+
+/** Connects the limits to Redis. @returns after the first attempt to connect, whether or not it succeeded. */
+export function connectForLimits(url: string, log: Logger): Promise<Redis> {
+  return createRedis(url, log, LIMITS_ARE_LOCAL, CHECK_TIMEOUT_MS);
+}
 
 /** Counters of one policy since the process started. */
 export interface RateLimitStats {

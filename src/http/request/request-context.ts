@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ParameterizedContext } from 'koa';
 import type { BypassTokens } from '../auth/bypass-token.js';
-import type { ClientIp, ReadClientIp } from '../middleware/client-address.js';
+import type { ClientIp, ReadClientIp } from './client-address.js';
 import type { HttpResponse } from '../response/response.js';
 
 export type Context = ParameterizedContext<RequestState>;

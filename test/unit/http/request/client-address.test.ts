@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { clientIpReader } from '../../../../src/http/middleware/client-address.js';
+import { clientIpReader } from '../../../../src/http/request/client-address.js';
 
 const TRUSTED = ['10.0.0.0/8', '192.168.1.1', 'fd00::/8', 'fe80::/10'];
 

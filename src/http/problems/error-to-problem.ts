@@ -9,7 +9,7 @@ import { NoChainError } from '../../snapshot/chains.js';
 import { TooManyExportsError } from '../../search/export.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError, type GoneReason } from '../../snapshot/snapshot-watcher.js';
-import { Problem, PROBLEMS, retryAfter, type ProblemCode } from '../problems/problem.js';
+import { Problem, PROBLEMS, retryAfter, type ProblemCode } from './problem.js';
 
 /** The texts of `snapshot_gone`. */
 const GONE: Record<GoneReason, string> = {
