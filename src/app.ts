@@ -1,6 +1,6 @@
 import Koa, { type Middleware } from 'koa';
 import { accessLog, type OnResponse } from './http/server/access-log.js';
-import { clientIpReader } from './http/request/client-address.js';
+import { clientAddressReader } from './http/request/client-address.js';
 import {
   RequestState,
   type Context,
@@ -27,7 +27,7 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
   const { config, tokens } = deps;
   const endpoints = createEndpoints(deps);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(onResponse, log));
-  const services = { readAddress: clientIpReader(config.trustedProxies), tokens };
+  const services = { readAddress: clientAddressReader(config.trustedProxies), tokens };
   app.use(respond(exactPaths(endpoints), services, log));
   app.use(otherPaths(endpoints, config.changesRetention > 0).routes());
   app.use(unhandled);
@@ -58,7 +58,7 @@ export function respond(
       if (handler === undefined) await next();
       else state.response = await handler(ctx);
     } catch (error) {
-      const problem = toProblem(error);
+      const problem = error instanceof Problem ? error : toProblem(error);
       if (problem.status >= 500) logProblem(log, problem, ctx);
       state.response = problemResponse(problem);
     }

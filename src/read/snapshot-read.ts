@@ -4,9 +4,9 @@ import { encodingFor } from '../http/response/compression.js';
 import type { Context, Handler } from '../http/request/request-context.js';
 import type { BodyResponse } from '../http/response/response.js';
 import type { ResponseCache } from './response-cache.js';
-import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { SnapshotGoneError } from '../snapshot/snapshot-watcher.js';
+import { SnapshotGoneError, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
+import type { Chains } from '../snapshot/chains.js';
 
 /** RFC 5861: stale for 5 minutes during revalidation, and for a day while the service is down or responds with 5xx. */
 const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
@@ -23,15 +23,21 @@ export interface SnapshotRead<
 > {
   /** Checks the parameters. @param url path and query as sent. */
   parse(querystring: string, url: string): Query;
-  /** Selects the snapshot and, for `/changes`, its chain. */
-  select(query: Query): Source | Promise<Source>;
+  /** Selects the chain of `/changes`. By default, the snapshot that the client chose or the current one is read. */
+  select?(query: Query): Promise<Source>;
   /** The normalised request. Requests with equal keys have equal responses from the same snapshot. */
   key(query: Query, source: Source): string;
   search(query: Query, source: Source, requestId: string): Promise<BodyResponse>;
 }
 
+/** What a replica knows about snapshots and their changes. */
+interface KnownSnapshots {
+  snapshots: SnapshotWatcher;
+  chains: Chains;
+}
+
 /** Returns a function that creates the handlers of reads. All handlers share the cache. */
-export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
+export function snapshotReader(known: KnownSnapshots, cache: ResponseCache) {
   return function handlerOf<Query extends SnapshotQuery, Source extends Snapshot>(
     read: SnapshotRead<Query, Source>,
   ): Handler {
@@ -68,9 +74,10 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
     return (ctx) => {
       const query = read.parse(ctx.querystring, ctx.url);
       return readAgainIfDeleted(
-        catalog,
+        known,
         query.snapshot,
-        () => read.select(query),
+        // Without `select`, a source is just a snapshot.
+        () => read.select?.(query) ?? (known.snapshots.select(query.snapshot) as Source | Promise<Source>),
         (source) => attempt(ctx, query, source),
       );
     };
@@ -84,7 +91,7 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
  * @throws {SnapshotGoneError} if the chosen snapshot was deleted. Errors with other reasons are thrown unchanged.
  */
 export function readAgainIfDeleted<Source, T>(
-  { chains, snapshots }: Catalog,
+  { snapshots, chains }: KnownSnapshots,
   snapshot: string | undefined,
   select: () => Source | Promise<Source>,
   attempt: (source: Source) => T | Promise<T>,

@@ -56,7 +56,6 @@ export const browseOperation: Operation = {
 export function browse(catalog: Catalog): SnapshotRead<z.output<typeof browseParams>> {
   return {
     parse: memoized((querystring) => parseParams(browseParams, querystring)),
-    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ page, limit }) => `browse ${limit} ${page}`,
     async search({ page, limit }, snapshot, requestId) {
       const entries = await catalog.browse(snapshot, page, limit, requestId);

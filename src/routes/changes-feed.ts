@@ -45,7 +45,6 @@ interface FeedQuery {
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {
   return {
     parse: parseNameFilter,
-    select: () => catalog.snapshots.served(),
     key: ({ filter }) => addressOf(filter),
     async search({ filter }, snapshot, requestId) {
       assertFilterApplies(filter, snapshot);

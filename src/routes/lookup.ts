@@ -63,7 +63,6 @@ export const LOOKUP_COST = {
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {
   return {
     parse: (querystring) => parseParams(lookupParams, querystring),
-    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name }) => `lookup ${JSON.stringify(name)}`,
     async search({ name: names }, snapshot, requestId) {
       const found = await catalog.lookup(snapshot, names, requestId);

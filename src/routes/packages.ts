@@ -43,7 +43,6 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
       const path = url.slice(PREFIX.length, end === -1 ? undefined : end);
       return { snapshot, wanted: parsePathParam(name, 'name', path), depth: path.split('/').length - 1 };
     },
-    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ wanted, depth }, { meta }) => `package ${meta.name_rule === 'exact' ? '' : `${depth} `}${wanted}`,
     async search({ wanted, depth }, snapshot, requestId) {
       const found = (await catalog.lookup(snapshot, [wanted], requestId)).get(wanted);

@@ -104,7 +104,6 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return { ...query, cursor, after };
     }),
-    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ q, limit, match, sort, total, cursor }) => {
       const order = sort === 'weight' ? 'weight ' : '';
       const matching = match === 'contains' ? '' : `${match} `;

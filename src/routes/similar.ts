@@ -65,7 +65,6 @@ export const similarOperation: Operation = {
 export function similar(catalog: Catalog): SnapshotRead<z.output<typeof similarParams>> {
   return {
     parse: memoized((querystring) => parseParams(similarParams, querystring)),
-    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name, limit, sort }) => `similar ${sort === 'weight' ? 'weight ' : ''}${limit} ${name}`,
     async search({ name, limit, sort }, snapshot, requestId) {
       const query = { name, limit, byWeight: sort === 'weight' };

@@ -55,7 +55,6 @@ type SuggestQuery = z.output<typeof suggestParams> & { snapshot?: undefined };
 export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
   return {
     parse: memoized((querystring) => parseParams(suggestParams, querystring)),
-    select: () => catalog.snapshots.served(),
     key: ({ q }) => `suggest ${q}`,
     async search({ q: sent }, snapshot, requestId) {
       const q = trimWhiteSpace(sent);

@@ -4,7 +4,7 @@ import { HttpServer } from '../../src/http/server/http-server.js';
 import { createApp, respond } from '../../src/app.js';
 import { readConfig } from '../../src/config/config.js';
 import { BypassTokens } from '../../src/http/auth/bypass-token.js';
-import { clientIpReader } from '../../src/http/request/client-address.js';
+import { clientAddressReader } from '../../src/http/request/client-address.js';
 import type { RequestState } from '../../src/http/request/request-context.js';
 import { ResponseCache } from '../../src/read/response-cache.js';
 import { createLogger } from '../../src/util/log.js';
@@ -30,7 +30,7 @@ describe('The app', () => {
     const fail = () => {
       throw new Error('secret');
     };
-    app.use(respond(() => fail, { readAddress: clientIpReader([]), tokens }, log));
+    app.use(respond(() => fail, { readAddress: clientAddressReader([]), tokens }, log));
     await serving(app, async (url) => {
       for (let i = 0; i < 2; i++) {
         const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });

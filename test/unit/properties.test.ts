@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { clientIpReader } from '../../src/http/request/client-address.js';
+import { clientAddressReader } from '../../src/http/request/client-address.js';
 import { readCsv } from '../../src/lists/csv.js';
 import { DatasetError } from '../../src/lists/dataset-error.js';
 import { chunksOf, itemsOf, streamOf } from '../support/batches.js';
@@ -85,7 +85,7 @@ describe('A random dataset', function () {
 });
 
 describe('Random addresses in X-Forwarded-For', () => {
-  const read = clientIpReader(['10.0.0.0/8', 'fd00::/8']);
+  const read = clientAddressReader(['10.0.0.0/8', 'fd00::/8']);
   const trusted = fc.constantFrom('10.0.0.1', 'fd00::1', '::ffff:10.1.1.1', '');
   const hops = fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), text(20), trusted), { maxLength: 6 });
   const from = (remoteAddress: string, hops: string[]) => {

@@ -37,8 +37,8 @@ export class BypassTokens {
    * Seconds for which `token` is still valid; 0 if it is malformed, forged or expired, or if its time is ahead by more
    * than the clock skew.
    */
-  secondsLeft(token: string | undefined): number {
-    if (this.#key === undefined || token === undefined) return 0;
+  secondsLeft(token: string): number {
+    if (this.#key === undefined) return 0;
     const [, issuedAt, signature] = TOKEN.exec(token) ?? [];
     if (issuedAt === undefined || signature === undefined) return 0;
     // Compares the encoded texts, because several texts decode to the same bytes.

@@ -43,9 +43,8 @@ const PROBLEM_OF_ERROR: readonly [
   [ProcessFailedError, 'search_unavailable', 'the rebuild process could not be started', 5],
 ];
 
-/** The problem of an error. An error of an unknown class is a defect and becomes `internal`. */
+/** The problem of an error that is none itself. An error of an unknown class is a defect and becomes `internal`. */
 export function toProblem(error: unknown): Problem {
-  if (error instanceof Problem) return error;
   if (error instanceof SnapshotGoneError)
     return new Problem('snapshot_gone', { detail: GONE[error.reason], cause: error });
   if (error instanceof LockUnavailableError) {

@@ -17,7 +17,7 @@ const UNKNOWN = '0.0.0.0';
 const MAX_KNOWN = 20_000;
 const MAX_KNOWN_LENGTH = 128;
 
-export interface ClientIp {
+export interface ClientAddress {
   /** The client's address, without port and zone; IPv4-mapped IPv6 is written as IPv4. */
   readonly ip: string;
   /** The remote address of the connection. */
@@ -30,15 +30,15 @@ export interface ClientIp {
   readonly key: string;
 }
 
-export type ReadClientIp = (request: IncomingMessage) => ClientIp;
+export type ReadClientAddress = (request: IncomingMessage) => ClientAddress;
 
 /**
  * Reads the entries of `X-Forwarded-For` from right to left, as long as trusted proxies wrote them. Stops before an
  * entry that is not an address. @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
-export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
+export function clientAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
-  const read = (request: IncomingMessage, forwardedFor: string): ClientIp => {
+  const read = (request: IncomingMessage, forwardedFor: string): ClientAddress => {
     const hops = proxyAddr
       .all(request, (hop, i) => isTrusted(addressOf(hop) ?? '', i))
       .map((hop) => addressOf(hop))
@@ -54,7 +54,7 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
     };
   };
   // Without this cache, parsing would take as long as the rest of a rate limit check.
-  const known = new LRUCache<string, ClientIp>({
+  const known = new LRUCache<string, ClientAddress>({
     max: MAX_KNOWN,
     maxEntrySize: MAX_KNOWN_LENGTH,
     sizeCalculation: (_client, key) => key.length,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ParameterizedContext } from 'koa';
 import type { BypassTokens } from '../auth/bypass-token.js';
-import type { ClientIp, ReadClientIp } from './client-address.js';
+import type { ClientAddress, ReadClientAddress } from './client-address.js';
 import type { HttpResponse } from '../response/response.js';
 
 export type Context = ParameterizedContext<RequestState>;
@@ -22,7 +22,7 @@ function requestIdOf(request: IncomingMessage): string {
 }
 
 export interface RequestServices {
-  readAddress: ReadClientIp;
+  readAddress: ReadClientAddress;
   tokens: BypassTokens;
 }
 
@@ -47,13 +47,13 @@ export class RequestState {
     this.headerFields = [REQUEST_ID, this.requestId];
   }
 
-  get address(): ClientIp {
+  get address(): ClientAddress {
     return this.services.readAddress(this.request);
   }
 
   /** Seconds for which the request's bypass token skips the limits; 0 without a valid token. */
   get bypassSecondsLeft(): number {
-    const token = this.request.headers['x-bypass-token']?.toString();
-    return this.services.tokens.secondsLeft(token);
+    const token = this.request.headers['x-bypass-token'];
+    return token === undefined ? 0 : this.services.tokens.secondsLeft(token.toString());
   }
 }

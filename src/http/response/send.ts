@@ -37,6 +37,7 @@ function write(
   { method, path, state, req, res }: Context,
   { status, headers, fields: own = fieldsOf(headers), body, stream }: HttpResponse,
 ): void {
+  // While the server stops, `http/server` adds `Connection: close`.
   res.writeHead(status, policyFields(path, status, state.isPage).concat(state.headerFields, own));
   if (stream === undefined || method === 'HEAD') {
     stream?.destroy();

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { describeRedisError } from '../../redis/redis.js';
 import type { Logger } from '../../util/log.js';
 import { SCHEMA_VERSION } from '../../snapshot/index-names.js';
-import { Lease } from './lease.js';
+import { LeaseTimer } from './lease-timer.js';
 
 /** Time to live of a lock after its last renewal, in milliseconds. A killed process keeps the lock for this time. */
 const LOCK_MS = 10_000;
@@ -76,12 +76,12 @@ export class RebuildLock {
       });
     if (acquired === null) return undefined;
 
-    const lease = new Lease(this.lockMs, asked);
+    const lease = new LeaseTimer(this.lockMs, asked);
     let renewing: Promise<void> | undefined;
     const renewal = setInterval(() => {
       const began = performance.now();
       renewing = this.redis.eval(RENEW, 1, this.#key, owner, this.lockMs).then(
-        (renewed) => (renewed === 1 ? lease.renew(began) : lease.lose()),
+        (renewed) => (renewed === 1 ? lease.extend(began) : lease.lose()),
         (error: unknown) => this.log.warn({ err: error }, 'the rebuild lock could not be renewed'),
       );
     }, this.lockMs / RENEWALS);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { clientIpReader } from '../../../../src/http/request/client-address.js';
+import { clientAddressReader } from '../../../../src/http/request/client-address.js';
 
 const TRUSTED = ['10.0.0.0/8', '192.168.1.1', 'fd00::/8', 'fe80::/10'];
 
@@ -18,8 +18,8 @@ const DIRECT = {
   key: '203.0.113.5',
 };
 
-describe('clientIpReader', () => {
-  const read = clientIpReader(TRUSTED);
+describe('clientAddressReader', () => {
+  const read = clientAddressReader(TRUSTED);
 
   it('uses the peer address without X-Forwarded-For', () => {
     expect(read(request('203.0.113.5'))).to.deep.equal(DIRECT);
@@ -120,7 +120,7 @@ describe('clientIpReader', () => {
   }
 
   it('ignores the header without trusted proxies', () => {
-    const distrustful = clientIpReader([]);
+    const distrustful = clientAddressReader([]);
     for (const peer of ['10.0.0.1', '127.0.0.1', '::1'])
       expect(distrustful(request(peer, '203.0.113.5')).ip).to.equal(peer);
   });

@@ -1,19 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Lease } from '../../../../src/rebuild/process/lease.js';
+import { LeaseTimer } from '../../../../src/rebuild/process/lease-timer.js';
 
 /** By how much timers of Node may be early, in milliseconds. */
 const EARLY_TIMER_MS = 20;
 const LONG_MS = 60_000;
 
-const leases: Lease[] = [];
+const leases: LeaseTimer[] = [];
 const leaseOf = (ms: number, requested = performance.now()) => {
-  const lease = new Lease(ms, requested);
+  const lease = new LeaseTimer(ms, requested);
   leases.push(lease);
   return lease;
 };
 
-describe('Lease', () => {
+describe('LeaseTimer', () => {
   afterEach(() => {
     for (const lease of leases.splice(0)) lease.end();
   });
@@ -37,10 +37,10 @@ describe('Lease', () => {
 
   it('is kept by renewals, each of which counts from its request', async () => {
     const lease = leaseOf(60);
-    lease.renew(performance.now() + LONG_MS);
+    lease.extend(performance.now() + LONG_MS);
     await pause(60 + EARLY_TIMER_MS);
     expect(lease.lost.aborted).to.be.false;
-    lease.renew(performance.now() - 60);
+    lease.extend(performance.now() - 60);
     await pause(EARLY_TIMER_MS);
     expect(lease.lost.aborted).to.be.true;
   });

@@ -2,7 +2,7 @@
  * A right that expires a fixed time after its last renewal was requested. This process measures the time itself,
  * because the service that grants the lease may be unavailable or suspended.
  */
-export class Lease {
+export class LeaseTimer {
   readonly #lost = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
 
@@ -15,7 +15,7 @@ export class Lease {
     private readonly ms: number,
     requested: number,
   ) {
-    this.renew(requested);
+    this.extend(requested);
   }
 
   /** Aborts when the lease expires, or when `lose` is called. */
@@ -24,7 +24,7 @@ export class Lease {
   }
 
   /** @param requested when this renewal was requested, as `performance.now()`. */
-  renew(requested: number): void {
+  extend(requested: number): void {
     this.end();
     this.#deadline = setTimeout(() => this.lose(), requested + this.ms - performance.now());
   }
