@@ -198,6 +198,17 @@ describe('With a Redis that fails,', function () {
       expect(await lock.isHeld()).to.equal(false);
     });
 
+    it('is not released by a rebuild that has lost it to another one', async () => {
+      const slug = newSlug();
+      const lock = new RebuildLock(redis, slug, log);
+      const slow = (await lock.acquire()) ?? expect.fail('the lock is held');
+      await redis.del(`${slug}:rebuild-v2:lock`);
+      const next = (await lock.acquire()) ?? expect.fail('the lock is held');
+      await slow.release();
+      expect(await lock.isHeldBy(next.owner)).to.equal(true);
+      await next.release();
+    });
+
     it('is released after an acquisition that timed out', async () => {
       const slug = newSlug();
       const lock = new RebuildLock(redis, slug, log);

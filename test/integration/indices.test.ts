@@ -39,6 +39,13 @@ describe('A new index', () => {
     await waitForReplicas(client, index, '0', step);
   });
 
+  it('is rejected if one of its documents is missing', async () => {
+    const failure = await merge(client, index, 3, { ...step, stallMs: 1000 }).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).to.have.property('message', `${index} has 2 documents instead of 3`);
+  });
+
   it('is not recreated by a load that continues after its removal', async () => {
     const removed = newIndexName(newSlug(), new Date());
     await createIndex(client, 'packages', { index: removed, meta }, step);

@@ -206,6 +206,17 @@ describe('Snapshots', function () {
     }
   });
 
+  it('are read anew by a replica whose snapshot was deleted after two flips', async () => {
+    const replica = await startReplica();
+    replica.server.snapshots.stop();
+    await publishNext();
+    const snapshot = await publishNext();
+    const answer = await replica.get(`/search?q=lib-${n}-00`);
+    expect(answer.status, answer.text).to.equal(200);
+    expect(answer.headers.get('X-Snapshot')).to.equal(snapshot);
+    expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n}-00`]);
+  });
+
   it('are known to a replica that started after the flip', async () => {
     const before = currentId();
     await publishNext();

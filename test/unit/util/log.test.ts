@@ -133,6 +133,10 @@ describe('A redactor', () => {
       expect(redact(text)).to.equal(text);
   });
 
+  it('redacts the whole of a secret that contains another one', () => {
+    expect(createRedactor(['hush', 'hush-hush'])('is hush-hush')).to.equal('is [redacted]');
+  });
+
   it('runs in time proportional to the length of the text', () => {
     const redact = createRedactor(secretsIn(ENV));
     for (const text of ['a', 'a.', '://', 'a://', 'http://a']) {
