@@ -66,8 +66,7 @@ set -m
   run containers scripts/with-docker.sh npm test --silent -- node 26 containers
   run kubernetes npm test --silent -- kubernetes
   run workflows npm test --silent -- workflows
-  # With `nice`, because it compiles with four toolchains while tests with deadlines run.
-  run clients nice npm test --silent -- clients
+  run clients npm test --silent -- clients
   for version in 22 24 26; do run "unit-node-$version" npm test --silent -- node "$version" unit; done
 } </dev/null >/dev/null &
 set +m
