@@ -176,8 +176,7 @@ describe('The command line', function () {
 
   it('does not run beside a rebuild that stops on SIGTERM without leftovers', async () => {
     const { env } = suite.service;
-    const names = await served(suite.service);
-    const indices = await suite.service.indices();
+    const before = [await served(suite.service), await suite.service.indices()];
     const held = heldBack(() => toCsv(packagesNamed(['held'])));
     const origin = await datasetServer(held.listener);
     const args = ['--dataset', origin.url];
@@ -199,8 +198,7 @@ describe('The command line', function () {
       await first.stop();
       await origin.close();
     }
-    expect(await served(suite.service)).to.deep.equal(names);
-    expect(await suite.service.indices()).to.deep.equal(indices);
+    expect([await served(suite.service), await suite.service.indices()]).to.deep.equal(before);
   });
 
   it('reports in one line that Elasticsearch or Redis does not respond', async () => {

@@ -109,7 +109,7 @@ export class Snapshots {
       filter_path: '*.mappings._meta',
     });
     for (const [index, { mappings }] of Object.entries(found)) {
-      const variant = this.#byDigest.get(String(mappings?._meta?.['dataset_digest']));
+      const variant = this.#byDigest.get(String(mappings?._meta?.['packages_digest']));
       if (variant !== undefined) this.#known.set(snapshotIdOf(index), variant);
     }
   }
