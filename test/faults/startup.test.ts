@@ -12,7 +12,7 @@ import { checkElasticsearch } from '../../src/elasticsearch/connection-check.js'
 import { run } from '../../dev/run.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
-import { listServer, LOGIN_PAGE } from '../support/list-server.js';
+import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { inShell, runCommand, SpawnedCli, type Wrap } from '../support/spawn-cli.js';
@@ -73,7 +73,7 @@ describe('On startup,', function () {
   }
 
   describe('node dist/main.js', () => {
-    it('exits with one line if it cannot start', async () => {
+    it('exits with the reason in one line if it cannot start', async () => {
       const cannotListen = 'the service cannot listen, check PORT, METRICS_PORT and HOST:';
       for (const [env, line] of [
         [{ PORT: 'http' }, /^PORT must be a whole number from 0 to 65535$/],
@@ -87,7 +87,7 @@ describe('On startup,', function () {
       }
     });
 
-    it('stops on a signal while it loads, also as the first process of a container', async () => {
+    it('stops on a signal while it loads as the first process of a container', async () => {
       for (const signal of ['SIGTERM', 'SIGINT'] as const) {
         const program = new SpawnedCli('main', environment(), [], asFirst);
         await signalFirst(program, signal);
@@ -96,7 +96,7 @@ describe('On startup,', function () {
       }
     });
 
-    it('serves and stops without a log: closed or on a full disk, from the start or later', async () => {
+    it('serves and stops without a log that can be written', async () => {
       const file = inRunFolder('log');
       for (const script of [
         'exec "$@" >&-',
@@ -122,7 +122,7 @@ describe('On startup,', function () {
       expect((await stat(file)).size).to.equal(8 * 512);
     });
 
-    it('accepts no connections before Elasticsearch responds, logs JSON lines, and stops on SIGTERM', async () => {
+    it('accepts no connections before Elasticsearch responds', async () => {
       const proxy = await EngineProxy.start(engines().elasticsearch.url);
       const first = proxy.hold('before', () => true);
       const port = await getPort();
@@ -145,47 +145,27 @@ describe('On startup,', function () {
     });
   });
 
-  it("Node's options apply to the rebuild process, too, which ignores the signals for users", async () => {
+  it("Node's options apply to the rebuild process", async () => {
     const origin = heldBack(() => toCsv(packagesNamed(['alpha'])));
-    let isLoading = false;
-    const server = await datasetServer((...exchange) => {
-      isLoading = true;
-      origin.listener(...exchange);
-    });
-    const env = { ...environment(), DATASET_URL: server.url };
+    const server = await datasetServer(origin.listener);
     // It inherits the variables of the file, which cannot be read again.
     const options = '--use-openssl-ca --inspect-port 0 --env-file /dev/fd/9';
     const script = `node=$1; shift; exec 9<<END\nTZ=UTC\nEND\nexec $node ${options} "$@"`;
-    const program = new SpawnedCli('main', env, [], inShell(script));
-    const workers = () => rebuildsOf(program.pid);
-    await waitFor(() => workers().length === 1, 'the rebuild process', 30_000);
-    const [worker = 0] = workers();
+    const program = new SpawnedCli(
+      'main',
+      { ...environment(), DATASET_URL: server.url },
+      [],
+      inShell(script),
+    );
+    await waitFor(() => rebuildsOf(program.pid).length === 1, 'the rebuild process', 30_000);
+    const [worker = 0] = rebuildsOf(program.pid);
     expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
-    await waitFor(() => isLoading, 'the download', 30_000);
-    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.kill(worker, signal);
     origin.release();
     const url = await program.url();
     await waitFor(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
     expect(await program.stop()).to.equal(0);
     expect(program.stderr).to.equal('');
-    expect(program.stdout).not.to.contain('unexpectedly');
     await server.close();
-  });
-
-  it('a command stops on a signal, also as the first process of a container', async () => {
-    const proxy = await EngineProxy.start(engines().elasticsearch.url);
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const held = proxy.hold('before', () => true);
-      const env = { ...environment(), ELASTICSEARCH_URL: proxy.url };
-      const program = new SpawnedCli('cli/rollback', env, [], asFirst);
-      await held.arrived;
-      await signalFirst(program, 'SIGUSR2');
-      await signalFirst(program, signal);
-      expect(await program.exit(), signal).to.equal(130);
-      expect(program.stderr).to.equal('');
-      held.release();
-    }
-    await proxy.close();
   });
 
   describe('The health check of the image', () => {
@@ -203,8 +183,6 @@ describe('On startup,', function () {
     it('asks the server at the address that the server itself would listen on', async () => {
       for (const given of [
         { HOST: '127.0.0.77', PORT: '' },
-        { HOST: '127.0.0.78', PORT: '6000' },
-        { HOST: '', PORT: String(await getPort()) },
         { HOST: '0.0.0.0', PORT: String(await getPort()) },
         { HOST: '::1', PORT: String(await getPort()) },
       ]) {
@@ -217,7 +195,7 @@ describe('On startup,', function () {
       }
     });
 
-    it('fails if the response is another one, or comes too late', async () => {
+    it('fails without the right response in time', async () => {
       for (const [response, code] of [
         ['HTTP/1.1 503 Service Unavailable\r\n\r\n', 1],
         ['SSH-2.0-OpenSSH\r\n', 1],
@@ -242,24 +220,12 @@ describe('On startup,', function () {
     const isTaken = (variable: string) =>
       new RegExp(`^port \\d+ of 127\\.0\\.0\\.1 is taken by another program: .* ${variable}=0 npm start$`);
 
-    it('uses the given addresses, loads the snapshot, and prints the addresses for clients and commands', async () => {
+    it('serves from the given addresses until its last response after Ctrl-C', async () => {
       const proxy = await EngineProxy.start(engines().elasticsearch.url);
-      const shown = {
-        ...environment(),
-        ELASTICSEARCH_URL: proxy.url,
-        REGISTRY_SOURCE: "registry.example's",
-      };
-      const program = new SpawnedCli('dev/start', { ...shown, REBUILD_SECRET: 'not-for-terminals' });
-      const [, url] = await program.prints(
-        /The API is at (\S+), with 2 packages of registry\.example's\./,
-        30_000,
-      );
-      expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
-      const [, exported = '', hidden] = await program.prints(/(export .*)\n {2}# as here: (.*)\n/, 30_000);
-      expect(hidden).to.equal('REBUILD_SECRET');
-      const { stdout } = await runCommand('main', {}, [], () => ['sh', '-c', `${exported}; env`]);
-      for (const [name, value] of Object.entries(shown))
-        expect(stdout.split('\n')).to.include(`${name}=${value}`);
+      const env = { ...environment(), ELASTICSEARCH_URL: proxy.url, REGISTRY_SOURCE: "registry.example's" };
+      const program = new SpawnedCli('dev/start', env);
+      const printed = /The API is at (\S+), with 2 packages of registry\.example's\./;
+      const [, url] = await program.prints(printed, 30_000);
       // npm forwards the Ctrl-C that the terminal has already sent to both, so there are two signals. The second one
       // must not find a process that has closed everything: it would be killed.
       const search = proxy.hold('before', (_method, path) => path.includes('_msearch'));
@@ -270,83 +236,72 @@ describe('On startup,', function () {
       search.release();
       expect((await answer).body.count).to.equal(1);
       expect(await program.exit()).to.equal(0);
-      await proxy.close();
       expect(program.stdout).to.contain('Stopping');
       expect(program.stderr).to.equal('');
+      await proxy.close();
     });
 
-    it('prints every variable that the other commands need, and each command names missing variables', async () => {
+    describe('with a list that needs settings', () => {
       const authorization = keepSecret('Bearer hush-at-startup');
-      const origin = await listServer((_url, headers) =>
-        headers.authorization === authorization ? '{"all":[{"id":"a"},{"id":"b"}]}' : LOGIN_PAGE,
-      );
-      const shown: Environment = {
-        ...environment(),
-        DATASET_URL: `${origin.origin}/list`,
-        DATASET_FORMAT: 'json',
-        DATASET_JSON: 'items=all name=id',
-        PACKAGE_URL_TEMPLATE: 'https://registry.example/{+name}',
-        HTTP_PROXY: 'http://127.0.0.1:1',
-        NO_PROXY: '127.0.0.1',
-      };
-      const given = { ...shown, DATASET_AUTHORIZATION: authorization };
-      const program = new SpawnedCli('dev/start', given);
-      const [, line = '', hidden] = await program.prints(/(export .*)\n {2}# as here: (.*)\n/, 30_000);
-      expect(hidden).to.equal('DATASET_AUTHORIZATION');
-      const printed = await runCommand('', {}, [], () => ['sh', '-c', `${line}; env`]);
-      const exported = Object.fromEntries(
-        printed.stdout
-          .split('\n')
-          .map((one) => [one.slice(0, one.indexOf('=')), one.slice(one.indexOf('=') + 1)] as const)
-          .filter(([name]) => name in shown),
-      );
-      expect(exported).to.deep.equal(shown);
+      let origin: ListServer;
+      let shown: Environment;
+      let program: SpawnedCli;
 
-      const rebuild = (env: Environment) => runCommand('cli/rebuild', env);
-      const without = (...names: string[]) =>
-        Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name)));
-      expect(await rebuild(given)).to.include({ code: 0, stderr: '' });
-      const must =
-        'must be set as for the server, whose snapshot was built with it, or to nothing to build without it\n';
-      for (const [env, code, stderr] of [
-        [without('DATASET_JSON'), 2, `DATASET_JSON ${must}`],
-        [
-          without('DATASET_FORMAT', 'DATASET_JSON', 'PACKAGE_URL_TEMPLATE'),
-          2,
-          `DATASET_FORMAT, DATASET_JSON, PACKAGE_URL_TEMPLATE ${must}`,
-        ],
-        [
-          without('DATASET_URL', 'DATASET_FORMAT', 'DATASET_JSON'),
-          2,
-          `DATASET_URL, DATASET_FORMAT, DATASET_JSON ${must}`,
-        ],
-        [without('DATASET_AUTHORIZATION'), 1, /expected JSON, but this is an HTML or XML page\n$/],
-        // Another list is meant if its format is given.
-        [
-          {
-            ...without('DATASET_JSON', 'PACKAGE_URL_TEMPLATE'),
-            DATASET_FORMAT: 'csv',
-            DATASET_URL: dataset.url,
-          },
-          0,
-          '',
-        ],
-      ] as [Environment, number, string | RegExp][]) {
-        const ended = await rebuild(env);
-        if (typeof stderr === 'string') expect(ended.stderr).to.equal(stderr);
-        else expect(ended.stderr).to.match(stderr);
-        expect(ended.code, ended.stderr).to.equal(code);
-      }
-      expect(await program.stop('SIGINT')).to.equal(0);
-      await origin.close();
+      before(async () => {
+        origin = await listServer((_url, headers) =>
+          headers.authorization === authorization ? '{"all":[{"id":"a"},{"id":"b"}]}' : LOGIN_PAGE,
+        );
+        shown = {
+          ...environment(),
+          DATASET_URL: `${origin.origin}/list`,
+          DATASET_FORMAT: 'json',
+          DATASET_JSON: 'items=all name=id',
+          PACKAGE_URL_TEMPLATE: 'https://registry.example/{+name}',
+          NO_PROXY: '127.0.0.1',
+          REGISTRY_SOURCE: "registry.example's",
+        };
+        program = new SpawnedCli('dev/start', { ...shown, DATASET_AUTHORIZATION: authorization });
+        await program.prints(/as here: /, 30_000);
+      });
+
+      after(async () => {
+        await program.stop('SIGINT');
+        await origin.close();
+      });
+
+      it('prints every variable that the other commands need', async () => {
+        const [, line = '', hidden] = await program.prints(/(export .*)\n {2}# as here: (.*)\n/, 30_000);
+        expect(hidden).to.equal('DATASET_AUTHORIZATION');
+        const { stdout } = await runCommand('', {}, [], () => ['sh', '-c', `${line}; env`]);
+        const lines = Object.entries(shown).map(([name, value]) => `${name}=${value}`);
+        expect(stdout.split('\n')).to.include.members(lines);
+      });
+
+      it('lets commands name the variables that are missing', async () => {
+        const given: Environment = { ...shown, DATASET_AUTHORIZATION: authorization };
+        const rebuild = (...without: string[]) =>
+          runCommand(
+            'cli/rebuild',
+            Object.fromEntries(Object.entries(given).filter(([name]) => !without.includes(name))),
+          );
+        expect(await rebuild()).to.include({ code: 0, stderr: '' });
+        const names = ['DATASET_FORMAT', 'DATASET_JSON', 'PACKAGE_URL_TEMPLATE'];
+        const { code, stderr } = await rebuild(...names);
+        expect(code).to.equal(2);
+        expect(stderr).to.equal(
+          `${names.join(', ')} must be set as for the server, whose snapshot was built with it, or to nothing to build without it\n`,
+        );
+        const unauthorized = await rebuild('DATASET_AUTHORIZATION');
+        expect(unauthorized.code).to.equal(1);
+        expect(unauthorized.stderr).to.match(/expected JSON, but this is an HTML or XML page\n$/);
+      });
     });
 
-    it('says if the served snapshot was built from another list, and serves it from given addresses', async () => {
+    it('says that the served snapshot was built from another list', async () => {
       const env = environment();
       const first = new SpawnedCli('dev/start', env);
       await first.prints(/The API is at/, 30_000);
       expect(await first.stop('SIGINT')).to.equal(0);
-      expect(first.stdout).not.to.contain('was built with another');
 
       const again = new SpawnedCli('dev/start', {
         ...env,
@@ -359,15 +314,13 @@ describe('On startup,', function () {
       );
     });
 
-    it('exits with one line if it cannot start', async () => {
+    it('exits with the reason in one line if it cannot start', async () => {
       for (const [env, line] of [
         [{ PORT: address.port }, isTaken('PORT')],
-        [{ METRICS_PORT: address.port }, isTaken('METRICS_PORT')],
         [
           { HOST: '203.0.113.1' },
           /^the service cannot listen \(.*EADDRNOTAVAIL.*\): set PORT and HOST to a port and an address of this machine$/,
         ],
-        [{ INDEX_SHARDS: '2' }, /^INDEX_SHARDS must be 1: every index has one shard$/],
         [
           { REDIS_URL: 'redis://127.0.0.1:1' },
           /^Redis does not respond at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it, or correct the address$/,
@@ -402,48 +355,23 @@ describe('On startup,', function () {
       }
     });
 
-    it('exits with one line if its output cannot be written', async () => {
-      const full = inShell('exec "$@" > /dev/full');
-      const { code, stderr } = await runCommand('dev/start', environment(), [], full);
-      expect(stderr.trim()).to.equal(
-        'standard output cannot be written: ENOSPC: no space left on device, write',
-      );
-      expect(code).to.equal(1);
-    });
-
-    it('exits with one line if its port is taken while it starts', async () => {
-      const proxy = await EngineProxy.start(engines().elasticsearch.url);
-      const first = proxy.hold('before', () => true);
-      const port = await getPort();
-      const env = { ...environment(), ELASTICSEARCH_URL: proxy.url, PORT: String(port) };
-      const program = new SpawnedCli('dev/start', env);
-      await first.arrived;
-      const other = createServer().listen(port, '127.0.0.1');
-      await once(other, 'listening');
-      first.release();
-      expect(await program.exit()).to.equal(1);
-      expect(program.stderr.trim()).to.match(isTaken('PORT'));
-      other.close();
-      await proxy.close();
-    });
-
-    it('would exit if something else responds, or Redis has no such database', async () => {
-      for (const [check, message] of [
-        [
-          () => checkElasticsearch({ nodes: [address.origin], apiKey: undefined }),
-          /^Elasticsearch does not respond at ELASTICSEARCH_URL \(something other than Elasticsearch responded with 200\): start it/,
-        ],
-        [
-          () => checkRedis(`redis://${address.host}`, 'registry'),
-          /^Redis does not respond at REDIS_URL \(.+\): start it/,
-        ],
-        [
-          () => checkRedis(`${engines().redis.url}/99`, 'registry'),
-          /^Redis does not have the database in REDIS_URL$/,
-        ],
-      ] as const) {
-        await rejects(check, { name: 'ConnectionCheckError', message });
-      }
-    });
+    for (const [what, check, message] of [
+      [
+        'another server than Elasticsearch responds',
+        () => checkElasticsearch({ nodes: [address.origin], apiKey: undefined }),
+        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(something other than Elasticsearch responded with 200\): start it/,
+      ],
+      [
+        'another server than Redis responds',
+        () => checkRedis(`redis://${address.host}`, 'registry'),
+        /^Redis does not respond at REDIS_URL \(.+\): start it/,
+      ],
+      [
+        'Redis has no such database',
+        () => checkRedis(`${engines().redis.url}/99`, 'registry'),
+        /^Redis does not have the database in REDIS_URL$/,
+      ],
+    ] as const)
+      it(`fails if ${what}`, () => rejects(check, { name: 'ConnectionCheckError', message }));
   });
 });

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { parse } from 'yaml';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { scrape } from '../support/metrics.js';
@@ -154,21 +153,6 @@ describe('Metrics', () => {
     expect(namesIn(section, /^(\w+)(?:\{[\w,]+\})? {2}/gm)).to.deep.equal(
       namesIn(text, /^# TYPE registry_search_(\w+)/gm),
     );
-  });
-
-  it('include all that the alert rules use', async () => {
-    const file = readFileSync(new URL('../../deploy/alerts.yml', import.meta.url), 'utf8');
-    const { groups } = parse(file) as { groups: { rules: { alert: string; expr: string }[] }[] };
-    const rules = groups.flatMap((group) => group.rules);
-    expect(rules.length).to.be.greaterThan(10);
-    // Present only after a failure, and with keys that expire, which other tests cover.
-    const names = (await look()).names
-      .add('registry_search_rebuild_last_failure_timestamp_seconds')
-      .add('registry_search_api_key_expiration_timestamp_seconds');
-    for (const { alert, expr } of rules) {
-      for (const [name] of expr.matchAll(/\b(registry_search|nodejs)_\w+/g))
-        expect(names, alert).to.include(name);
-    }
   });
 });
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Client, type estypes } from '@elastic/elasticsearch';
+import { Client } from '@elastic/elasticsearch';
 import { changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
 import { integer, pick } from '../fixtures/random.js';
 import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
@@ -58,11 +58,6 @@ export function makeVariants(random: () => number): Variant[] {
   });
 }
 
-/** A state with as many packages, all with other names. */
-export function makeRenamed({ byNumber }: Variant): Variant {
-  return new Variant(byNumber.map((entry) => ({ ...entry, name: `${entry.name}-renamed` })));
-}
-
 /** Knows which variant each snapshot was built from, according to Elasticsearch. */
 export class Snapshots {
   readonly #client: Client;
@@ -71,15 +66,11 @@ export class Snapshots {
   readonly #changes = new Map<string, ChangeResult[]>();
   #looking: Promise<void> | undefined;
 
-  /**
-   * @param nodes addresses of Elasticsearch, not through a link.
-   * @param asBuilt what a snapshot with this metadata has of the variant that it was built from.
-   */
+  /** @param nodes addresses of Elasticsearch, not through a link. */
   constructor(
     nodes: readonly string[],
     readonly alias: string,
     readonly variants: readonly Variant[],
-    private readonly asBuilt: (variant: Variant, meta: estypes.Metadata) => Variant = (variant) => variant,
   ) {
     this.#client = new Client({ nodes: [...nodes], requestTimeout: 5000, maxRetries: 2 });
     const digest = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -118,9 +109,8 @@ export class Snapshots {
       filter_path: '*.mappings._meta',
     });
     for (const [index, { mappings }] of Object.entries(found)) {
-      const meta = mappings?._meta ?? {};
-      const variant = this.#byDigest.get(String(meta['dataset_digest']));
-      if (variant !== undefined) this.#known.set(snapshotIdOf(index), this.asBuilt(variant, meta));
+      const variant = this.#byDigest.get(String(mappings?._meta?.['packages_digest']));
+      if (variant !== undefined) this.#known.set(snapshotIdOf(index), variant);
     }
   }
 }

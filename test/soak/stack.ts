@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { errors } from '@elastic/elasticsearch';
 import { pick } from '../fixtures/random.js';
 import { freePort } from '../../dev/free-port.js';
 import { findPaths, makeFolder } from '../../dev/paths.js';
@@ -27,8 +25,8 @@ export const BYPASS_SECRET = 'bypass-change-me';
 /** Requests per client address and minute: readers stay below, a flood does not. */
 export const RATE_LIMIT = 2000;
 
-/** Variants may be smaller than the one before. */
-const FORCED = '&force=true';
+/** Pause between two requests for a rebuild, in milliseconds. */
+const POLL_MS = 250;
 
 /** Keys in Redis that outlive a rebuild. */
 const KEPT_KEYS = /:limit:|:(last-success|probe)$/;
@@ -39,27 +37,11 @@ const MOST_CHANGES = 31;
 /** How long a lock outlives its rebuild (10 s), and a margin, in milliseconds. */
 const LOCK_TIMEOUT_MS = 20_000;
 
-/** How long the master may take to apply a new cluster state, in milliseconds. */
-const APPLY_TIMEOUT_MS = 5000;
-
 /** How long a rebuild of this dataset may take on a busy machine, in milliseconds. */
 const REBUILD_TIMEOUT_MS = 120_000;
 
-/** Latency of Elasticsearch that keeps a load going long enough to disturb it, and that searches tolerate, in milliseconds. */
-const SLOW_LOAD_MS = 60;
-
 /** How long everything may take to recover after a fault, in milliseconds: a node that starts is the slowest. */
 const RECOVERY_TIMEOUT_MS = 180_000;
-
-/** A rebuild that has begun, and what was there before. */
-interface Load {
-  /** The index that it loads. */
-  index: string;
-  /** The indices before it. */
-  known: readonly string[];
-  /** The served index before it. */
-  served: string | undefined;
-}
 
 /** The system under test: HAProxy, three replicas, three Elasticsearch nodes, one Redis, and the dataset's server. */
 export class Stack {
@@ -73,8 +55,6 @@ export class Stack {
     readonly random: () => number,
     readonly engines: Engines,
     readonly origin: Origin,
-    /** A state of the dataset with other names. */
-    readonly renamed: Variant,
     readonly replicas: readonly Replica[],
     readonly proxy: HaProxy,
     readonly snapshots: Snapshots,
@@ -85,7 +65,7 @@ export class Stack {
   }
 
   /** Starts everything and loads the first two snapshots. */
-  static async start(variants: readonly Variant[], renamed: Variant, random: () => number): Promise<Stack> {
+  static async start(variants: readonly Variant[], random: () => number): Promise<Stack> {
     const { runAs } = findPaths(process.env);
     const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-soak-')), runAs);
     const slug = `soak${randomBytes(4).toString('hex')}`;
@@ -112,8 +92,8 @@ export class Stack {
     const ports = replicas.map(({ port }) => port);
     const proxy = await startHaProxy(folder, ports);
     const nodes = engines.cluster.nodes.map(({ url }) => url);
-    const snapshots = new Snapshots(nodes, aliasOf(slug), [...variants, renamed]);
-    const stack = new Stack(slug, folder, random, engines, origin, renamed, replicas, proxy, snapshots);
+    const snapshots = new Snapshots(nodes, aliasOf(slug), variants);
+    const stack = new Stack(slug, folder, random, engines, origin, replicas, proxy, snapshots);
     for (const replica of replicas) await replica.start();
     await stack.recovered();
     await stack.rebuild();
@@ -151,25 +131,17 @@ export class Stack {
   }
 
   /** Requests a rebuild of the next variant directly from a replica, as soon as none runs, and does not wait for it. */
-  async beginRebuild(replica: Replica, params = FORCED): Promise<void> {
+  async beginRebuild(replica: Replica): Promise<void> {
     this.origin.next();
-    await this.#accepted(replica, params);
-  }
-
-  async #accepted(replica: Replica, params: string): Promise<void> {
     // Otherwise an earlier failure could be taken for one of this rebuild.
     await this.engines.redis.del(this.#failureKey);
-    const accepted = async () => (await this.askRebuild(replica, params)) === 202;
-    await waitFor(accepted, `${replica.name} to accept a rebuild`, LOCK_TIMEOUT_MS);
-  }
-
-  /** Requests a rebuild. @returns the status. */
-  async askRebuild(replica: Replica, params = ''): Promise<number> {
-    const response = await fetch(`${replica.url}/rebuild?secret=${REBUILD_SECRET}${params}`);
-    await response.arrayBuffer();
-    // Another rebuild is running, or an engine is down. Callers may ask again at once.
-    if (response.status === 503) await pause(250);
-    return response.status;
+    const isAccepted = async () => {
+      // Variants may be smaller than the one before.
+      const response = await fetch(`${replica.url}/rebuild?secret=${REBUILD_SECRET}&force=true`);
+      await response.arrayBuffer();
+      return response.status === 202;
+    };
+    await waitFor(isAccepted, `${replica.name} to accept a rebuild`, LOCK_TIMEOUT_MS, POLL_MS);
   }
 
   /** Waits until no rebuild runs on any replica. */
@@ -182,20 +154,9 @@ export class Stack {
 
   /** Rebuilds from the next variant, as soon as no rebuild runs, and asserts that another snapshot is served. */
   async rebuild(replica = this.anyReplica()): Promise<void> {
-    this.origin.next();
-    await this.#rebuildFromOrigin(replica);
-  }
-
-  /** The same from a dataset that is not the next one. */
-  async rebuildFrom(variant: Variant): Promise<void> {
-    this.origin.variant = variant;
-    await this.#rebuildFromOrigin(this.anyReplica());
-  }
-
-  async #rebuildFromOrigin(replica: Replica): Promise<void> {
     await this.idle();
     const before = await this.servedIndex();
-    await this.#accepted(replica, FORCED);
+    await this.beginRebuild(replica);
     await this.rebuilt(before);
   }
 
@@ -203,26 +164,8 @@ export class Stack {
   async rebuilt(before: string | undefined): Promise<void> {
     await this.idle();
     if ((await this.servedIndex()) === before) {
-      throw new Error(`the rebuild failed: ${await this.#lastFailure()}`);
+      throw new Error(`the rebuild failed: ${await this.engines.redis.get(this.#failureKey)}`);
     }
-  }
-
-  /** Asserts that a rebuild fails and that the same snapshot is served. @param reason expected in its report. */
-  async rebuildFails(reason: RegExp, params = ''): Promise<void> {
-    const before = await this.servedIndex();
-    await this.beginRebuild(this.anyReplica(), params);
-    await this.#failed(before, reason);
-  }
-
-  async #failed(before: string | undefined, reason: RegExp): Promise<void> {
-    await this.idle();
-    const failure = await this.#lastFailure();
-    if (!reason.test(failure)) throw new Error(`expected a failed rebuild (${String(reason)}): ${failure}`);
-    if ((await this.servedIndex()) !== before) throw new Error('the failed rebuild changed what is served');
-  }
-
-  async #lastFailure(): Promise<string> {
-    return (await this.engines.redis.get(this.#failureKey)) ?? 'none';
   }
 
   servedIndex(): Promise<string | undefined> {
@@ -233,46 +176,19 @@ export class Stack {
     return this.#indexOf(previousAliasOf(this.alias));
   }
 
-  async indices(): Promise<string[]> {
-    const found = await this.engines.elasticsearch.indices.get({
-      index: `${this.alias}-2*`,
-      features: ['aliases'],
-    });
-    return Object.keys(found).sort();
-  }
-
-  /** Begins a rebuild and waits until it has created its index. */
-  async beginLoad(): Promise<Load> {
-    const [known, served] = [await this.indices(), await this.servedIndex()];
+  /** Begins a rebuild and waits until it has created its index. @returns the served index before it. */
+  async beginLoad(): Promise<string | undefined> {
+    const served = await this.servedIndex();
+    const indices = async () => {
+      const { elasticsearch } = this.engines;
+      const found = await elasticsearch.indices.get({ index: `${this.alias}-2*`, features: ['aliases'] });
+      return Object.keys(found);
+    };
+    const known = await indices();
     await this.beginRebuild(this.anyReplica());
-    let index: string | undefined;
-    const isCreated = async () =>
-      (index = (await this.indices()).find((one) => !known.includes(one))) !== undefined;
+    const isCreated = async () => (await indices()).some((one) => !known.includes(one));
     await waitFor(isCreated, 'the new index', LOCK_TIMEOUT_MS);
-    return { index: index as unknown as string, known, served };
-  }
-
-  /**
-   * Asserts that a rebuild fails whose new index is changed or deleted, and that it leaves nothing behind. The node that
-   * reported the index may have learned of it before the master has applied its own decision, and responds with 404 until
-   * then.
-   */
-  async loadFails(change: (index: string) => Promise<unknown>, reason: RegExp): Promise<void> {
-    await this.withLatency(SLOW_LOAD_MS, async () => {
-      const { index, known, served } = await this.beginLoad();
-      const isDone = () =>
-        change(index).then(
-          () => true,
-          (error: unknown) => {
-            if (error instanceof errors.ResponseError && error.statusCode === 404) return false;
-            throw error;
-          },
-        );
-      await waitFor(isDone, `the master to know ${index}`, APPLY_TIMEOUT_MS);
-      await this.#failed(served, reason);
-      const left = await this.indices();
-      if (left.join() !== known.join()) throw new Error(`left behind: ${left.join()}`);
-    });
+    return served;
   }
 
   /** Delays every chunk between the replicas and Elasticsearch while `work` runs. */
@@ -286,20 +202,16 @@ export class Stack {
     }
   }
 
-  /** Runs a command of the service. @returns its exit code. */
-  async command(script: string, args: readonly string[] = [], slug = this.slug): Promise<number> {
+  /** Runs the command that serves the previous snapshot. */
+  async rollBack(): Promise<void> {
     const { cluster, redisServer } = this.engines;
     const env = {
       PATH: process.env['PATH'],
       ELASTICSEARCH_URL: cluster.url,
       REDIS_URL: redisServer.url,
-      REGISTRY_SLUG: slug,
-      INDEX_REPLICAS: '1',
+      REGISTRY_SLUG: this.slug,
     };
-    return run(process.execPath, [script, ...args], { cwd: ROOT, env }).then(
-      () => 0,
-      (error: unknown) => (error as { code?: number }).code ?? -1,
-    );
+    await run(process.execPath, ['dist/cli/rollback.js'], { cwd: ROOT, env });
   }
 
   /** Waits until all replicas are healthy, no rebuild runs, and every index has all its copies. */

@@ -8,7 +8,6 @@ export interface Target {
 
 /** The part of a panel that tests read. Rows have no targets. */
 export interface Panel {
-  id: number;
   type: string;
   title: string;
   description?: string;
@@ -16,17 +15,9 @@ export interface Panel {
   targets?: Target[];
 }
 
-interface Variable {
-  name: string;
-  type: string;
-  query: string | { query: string };
-}
-
 interface Dashboard {
   uid: string;
-  schemaVersion: number;
-  refresh: string;
-  templating: { list: Variable[] };
+  templating: { list: { name: string; type: string }[] };
   panels: Panel[];
 }
 

@@ -25,10 +25,6 @@ class Scraped {
     });
   }
 
-  get names(): Set<string> {
-    return new Set(this.#samples.map(({ name }) => name));
-  }
-
   /** The sum of the service's samples with these labels; undefined if there are none. */
   sum(name: string, labels: Record<string, string> = {}): number | undefined {
     const found = this.all(name, labels).map(({ value }) => value);

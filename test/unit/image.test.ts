@@ -7,24 +7,6 @@ import { run } from '../../dev/run.js';
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 
-describe('Dockerfile', () => {
-  const [build = '', last = ''] = read('Dockerfile')
-    .split(/^FROM .*$/m)
-    .slice(1);
-
-  it('makes everything readable for the user of the image, whatever the umask of the clone', () => {
-    expect(build.trim().split('\n').at(-1)).to.equal('RUN chmod -R a+rX .');
-    const copies = [...last.matchAll(/^(?:COPY|ADD) (.*)$/gm)].map(([, what]) => what);
-    expect(copies).to.be.an('array').that.is.not.empty;
-    for (const copy of copies) expect(copy).to.match(/^--from=build /);
-  });
-
-  it('has a user whom Kubernetes can tell from root', () => {
-    const [, user] = /^USER (.*)$/m.exec(last) ?? [];
-    expect(user).to.match(/^[1-9]\d*:[1-9]\d*$/);
-  });
-});
-
 describe('A clone', () => {
   it('has the line ends of Unix, whatever Git is configured to convert', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'package-registry-search-clone-'));

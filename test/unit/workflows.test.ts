@@ -17,7 +17,7 @@ function filesNamed(pattern: RegExp): [string, string][] {
 }
 
 describe('.github', () => {
-  it('pins every action to one commit in all workflows, and names its version', () => {
+  it('pins every action to one commit and its version in all workflows', () => {
     const pins = new Map<string, string>();
     for (const [path, text] of filesNamed(/^(workflows|actions)\/.+\.yml$/)) {
       const uses = [...text.matchAll(/uses: (?!\.\/)(.+)/g)].map(([, action = '']) => action);
@@ -31,7 +31,7 @@ describe('.github', () => {
     expect(pins.size).to.be.greaterThan(5);
   });
 
-  it('has no cache where it publishes, since another workflow may have written that', () => {
+  it('has no cache of another workflow where it publishes', () => {
     interface Steps {
       steps?: { uses?: string; with?: Record<string, unknown> }[];
     }
@@ -45,22 +45,6 @@ describe('.github', () => {
     for (const { with: inputs } of nodes) expect(inputs).to.include({ 'package-manager-cache': false });
     for (const { with: inputs = {} } of steps) expect(inputs).to.not.have.any.keys('cache', 'cache-from');
   });
-
-  it('has forms for issues', () => {
-    const forms = filesNamed(/^ISSUE_TEMPLATE\/(?!config).+\.yml$/);
-    expect(forms).to.have.length(2);
-    for (const [path, text] of forms) {
-      const form = parse(text) as {
-        name: string;
-        description: string;
-        body: { type: string; id?: string }[];
-      };
-      expect(form, path).to.include.all.keys('name', 'description', 'body');
-      const ids = form.body.filter(({ type }) => type !== 'markdown').map(({ id }) => id);
-      expect(ids, path).to.not.include(undefined);
-      expect(new Set(ids), path).to.have.property('size', ids.length);
-    }
-  });
 });
 
 describe('.github/release-notes.sh', () => {
@@ -71,7 +55,7 @@ describe('.github/release-notes.sh', () => {
       (error: unknown) => (error as { stderr: string }).stderr,
     );
 
-  it('prints the section of the version, whose links lead to the files of the release', async () => {
+  it('prints the section of the version with links to the files of the release', async () => {
     const notes = await run(RELEASE_NOTES, [`v${version}`, 'https://example.com/v1/']);
     expect(notes)
       .to.match(/^### \w/m)

@@ -1,15 +1,16 @@
 import { execFile } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { findPaths } from '../../../dev/paths.js';
 import { datasetServer, heldBack } from '../../support/dataset-server.js';
 import { bundledPackages, datasetFile, toCsv } from '../../support/datasets.js';
 import { provideEngines, stopEngines, useFastStartingJvm } from '../../support/engines.js';
 import { newSlug, request, startService, type Service } from '../../support/service.js';
-import { pythonWith } from '../../support/toolchains.js';
 import { waitFor } from '../../support/wait-for.js';
 
 /**
@@ -49,6 +50,15 @@ interface Report {
   complete: boolean;
   exit_code: number;
   test_cases: { generated: number; with_failures: number; without_checks: number; errored: number };
+}
+
+/** Creates the virtual environment of the requirements, once. @returns the path of its Python. */
+async function installPython(): Promise<string> {
+  const digest = hash('sha256', await readFile(REQUIREMENTS)).slice(0, 12);
+  const folder = join(findPaths(process.env).programs, `schemathesis-${digest}`);
+  const running = execute('scripts/python-environment.sh', [folder, '--requirement', REQUIREMENTS]);
+  running.child.stderr?.pipe(process.stderr);
+  return (await running).stdout.trim();
 }
 
 /** Runs schemathesis once. @returns numbers of requests, and its output about the failed ones. */
@@ -130,7 +140,7 @@ async function testAll(python: string) {
 }
 
 try {
-  const results = await testAll(await pythonWith('schemathesis', REQUIREMENTS));
+  const results = await testAll(await installPython());
   const sum = (part: 'passed' | 'failed') => results.reduce((total, result) => total + result[part], 0);
   const [passed, failed] = [sum('passed'), sum('failed')];
   const findings = results.flatMap((result) => result.findings);

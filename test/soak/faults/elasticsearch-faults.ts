@@ -1,9 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { pick } from '../../fixtures/random.js';
 import type { ClusterNode } from '../../support/cluster.js';
 import { waitFor } from '../../support/wait-for.js';
 import type { Stack } from '../stack.js';
 import { cutConnections, fault, type Fault } from './fault.js';
 
+/** How long a proxy responds in place of a node, in milliseconds. */
+const IMPOSTOR_MS = 10_000;
+/** What a proxy sends if its engine is gone. */
+const PAGE = 'HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>';
 /** Longer than any search timeout, in milliseconds. */
 const PAUSE_MS = 5000;
 
@@ -37,21 +42,10 @@ async function pauseNode(node: ClusterNode): Promise<void> {
   await pause(PAUSE_MS).finally(() => node.resume());
 }
 
-/** Blocks writes to the index of a rebuild during the load, which must fail. */
-function blockedLoad(name: string, rows: string[], block: string): Fault {
-  const settings = { [`index.blocks.${block}`]: true };
-  return fault(name, rows, (stack) =>
-    stack.loadFails(
-      (index) => stack.engines.elasticsearch.indices.putSettings({ index, settings }),
-      /cluster_block_exception|rejected/,
-    ),
-  );
-}
-
 /** Starts a rebuild, disturbs the engine while it loads, and asserts that it succeeds. */
 function duringLoad(name: string, rows: string[], disturb: (stack: Stack) => Promise<void>): Fault {
   return fault(name, rows, async (stack) => {
-    const { served } = await stack.beginLoad();
+    const served = await stack.beginLoad();
     await disturb(stack);
     await stack.rebuilt(served);
   });
@@ -81,8 +75,6 @@ export const elasticsearchFaults: Fault[] = [
     const [master] = await stack.engines.elasticsearch.cat.master({ format: 'json' });
     await loseNode(stack, stack.node(master?.node ?? ''));
   }),
-  blockedLoad('writes blocked', ['a document is refused, or writes are blocked'], 'write'),
-  blockedLoad('disk full', ['disk full'], 'read_only_allow_delete'),
   fault('latency of Elasticsearch', [], (stack) => stack.withLatency(100, () => stack.rebuild())),
   fault('connections to a node cut', [], (stack) =>
     cutConnections(stack, stack.engines.elasticsearchLinks, 12, 300),
@@ -90,4 +82,12 @@ export const elasticsearchFaults: Fault[] = [
   duringLoad('connections cut in a load', [], (stack) =>
     cutConnections(stack, stack.engines.elasticsearchLinks, 5, 100),
   ),
+  fault('a proxy that responds for a node', ['a proxy responds in place of Elasticsearch'], async (stack) => {
+    const link = pick(stack.random, stack.engines.elasticsearchLinks);
+    link.impostor = PAGE;
+    link.cut();
+    await pause(IMPOSTOR_MS);
+    link.impostor = undefined;
+    link.cut();
+  }),
 ];

@@ -3,9 +3,6 @@ import { pick } from '../../fixtures/random.js';
 import type { EngineLink } from '../../support/engine-link.js';
 import type { Stack } from '../stack.js';
 
-/** The report of a failed rebuild, for any reason. */
-export const ANY_REASON = /"reason"/;
-
 /** Something that goes wrong while the service is read. */
 export interface Fault {
   name: string;
@@ -13,8 +10,6 @@ export interface Fault {
   rows: readonly string[];
   /** Whether the process of a replica ends, so that its memory starts again from the beginning. */
   endsReplica?: true;
-  /** Whether it takes half a minute or more: left out of a short soak. */
-  isSlow?: true;
   /** Causes it, asserts what the service does, and removes it. */
   inject: (stack: Stack) => Promise<void>;
 }

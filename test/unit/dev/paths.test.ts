@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { expect } from 'chai';
 import { writeBasicConfiguration } from '../../../dev/elasticsearch.js';
-import { describeFileError, findPaths, makeReadableFolder } from '../../../dev/paths.js';
+import { findPaths, makeReadableFolder } from '../../../dev/paths.js';
 
 describe('findPaths', () => {
-  it('follows XDG, which ignores paths that are relative or empty', () => {
+  it('follows absolute paths of XDG', () => {
     const given = findPaths({ XDG_DATA_HOME: '/data', XDG_CACHE_HOME: '/cache' }, false);
     expect(given.data).to.match(/^\/data\/package-registry-search\/[a-f\d]{12}$/);
     expect(given.programs).to.equal('/cache/package-registry-search');
@@ -19,7 +19,7 @@ describe('findPaths', () => {
 });
 
 describe('A file that another user must read', () => {
-  it('is readable, whatever the umask, even if an earlier version made it unreadable', async () => {
+  it('is readable with any umask even if an earlier version made it unreadable', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-paths-'));
     const modeOf = async (path: string) => ((await stat(join(folder, path))).mode & 0o777).toString(8);
     try {
@@ -41,19 +41,5 @@ describe('A file that another user must read', () => {
     } finally {
       await rm(folder, { recursive: true });
     }
-  });
-});
-
-describe('describeFileError', () => {
-  it('describes only errors of files', () => {
-    const error = (fields: object) => Object.assign(new Error('a message'), fields);
-    const full = error({ code: 'ENOSPC', syscall: 'write' });
-    expect(describeFileError(full)).to.contain('(a message)');
-    for (const other of [
-      error({}),
-      error({ syscall: 'listen', code: 'EADDRINUSE' }),
-      error({ syscall: 'spawn id', path: 'id' }),
-    ])
-      expect(describeFileError(other)).to.equal(undefined);
   });
 });
