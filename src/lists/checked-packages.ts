@@ -1,5 +1,5 @@
 import type { PackageEntry } from '../snapshot/package-document.js';
-import { DatasetError, type BadRows } from './dataset-error.js';
+import { DatasetError, type BadRows } from './fetch/dataset-error.js';
 import type { PackageFile } from './package-file.js';
 import type { Weights } from './weights.js';
 import { quote } from '../util/reason-text.js';

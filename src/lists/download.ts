@@ -1,10 +1,10 @@
 import type { Config, DatasetConfig } from '../config/config.js';
 import type { Validators } from '../snapshot/snapshot-meta.js';
-import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';
-import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
+import { DatasetError, describeFailure, type BadRows } from './fetch/dataset-error.js';
+import { Documents, UnchangedError, type DocumentsOptions } from './fetch/documents.js';
 import * as FORMATS from './formats/index.js';
 import { PackageFile } from './package-file.js';
-import type { Transfer } from './transfer-limits.js';
+import type { Transfer } from './fetch/transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
 
 /** Limits of a download. If a limit is exceeded, the download fails and leaves nothing behind. */

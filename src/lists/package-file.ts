@@ -9,14 +9,14 @@ import {
   type PackageEntry,
 } from '../snapshot/package-fields.js';
 import { canonicalName } from '../util/name-rule.js';
-import { DatasetError, type BadRows } from './dataset-error.js';
-import type { Documents } from './documents/documents.js';
-import { readLines } from './documents/lines.js';
-import type { Format, Place, ReadOptions } from './formats/format.js';
+import { DatasetError, type BadRows } from './fetch/dataset-error.js';
+import type { Documents } from './fetch/documents.js';
+import { readLines } from './readers/text-lines.js';
+import type { Format, Place, ReadOptions } from './formats/list-format.js';
 import { NumberList } from './number-list.js';
-import { optionalValue, PackageCheck } from './package-check.js';
-import { NameTable } from './name-table.js';
-import { chunksOf, openTemporaryFile } from './temporary-file.js';
+import { optionalValue, PackageCheck } from './formats/package-check.js';
+import { NameTable } from './formats/name-table.js';
+import { chunksOf, openTemporaryFile } from './fetch/temporary-file.js';
 
 /** Maximum number of packages of a list, including invalid and repeated ones. */
 const MAX_PACKAGES = 10_000_000;
@@ -119,7 +119,8 @@ export class PackageFile {
 
   /** The place of a package of a batch, as text. */
   placeOf({ document, places }: Pick<Batch, 'document' | 'places'>, index: number): string {
-    const place = this.format.place(places[index] ?? '');
+    const at = places[index] ?? '';
+    const place = this.format.place?.(at) ?? `line ${at}`;
     return document === '' ? place : `${document}: ${place}`;
   }
 

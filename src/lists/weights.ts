@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import type { PackageEntry } from '../snapshot/package-document.js';
 import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { quote } from '../util/reason-text.js';
-import { DatasetError, type BadRows } from './dataset-error.js';
-import { peek } from './documents/decompress.js';
-import { readColumns, type Values } from './formats/csv.js';
-import type { BadItem } from './formats/format.js';
+import { DatasetError, type BadRows } from './fetch/dataset-error.js';
+import { peek } from './fetch/decompress.js';
+import { readColumns, type Row, type Values } from './readers/csv-records.js';
 import { readObjects } from './formats/jsonl.js';
-import { nameOf, orReason, weightOf } from './package-check.js';
-import { NameTable } from './name-table.js';
+import { nameOf, orReason, weightOf } from './formats/package-check.js';
+import { NameTable } from './formats/name-table.js';
 
 /** Name of the document in error messages. */
 const WEIGHTS = 'WEIGHTS_URL';
@@ -111,10 +110,7 @@ export function ofWeights(error: unknown): unknown {
 }
 
 /** The name and the weight in each row. */
-async function* rowsOf(
-  source: AsyncIterable<Buffer>,
-  columns: WeightsColumns,
-): AsyncGenerator<(Values | BadItem)[]> {
+async function* rowsOf(source: AsyncIterable<Buffer>, columns: WeightsColumns): AsyncGenerator<Row[]> {
   const { start, chunks } = await peek(source);
   if (!/^\s*[{[]/.test(start.toString())) {
     const indexes = (header: string[]) => [indexIn(header, columns.name), indexIn(header, columns.weight)];
@@ -124,7 +120,7 @@ async function* rowsOf(
   let hasWeights = false as boolean;
   for await (const rows of readObjects(chunks)) {
     yield rows.map((row) => {
-      if ('reason' in row) return row;
+      if (row.reason !== undefined) return row;
       const { at, object, text } = row;
       if (!(columns.name in object))
         return { at, reason: `no member ${quote(columns.name)} (WEIGHTS_COLUMNS): ${quote(text)}` };

@@ -1,7 +1,7 @@
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
 import { isReadable, type FoundIndex } from '../../snapshot/snapshot.js';
-import { DatasetError } from '../../lists/dataset-error.js';
+import { DatasetError } from '../../lists/fetch/dataset-error.js';
 import type { Weights } from '../../lists/weights.js';
 import type { RetryOptions } from '../retry.js';
 import { PageReader } from './page-reader.js';

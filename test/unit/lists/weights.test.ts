@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { BadRows } from '../../../src/lists/dataset-error.js';
+import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
 import { ofWeights, Weights } from '../../../src/lists/weights.js';
 import type { NameRule } from '../../../src/util/name-rule.js';
 import { streamOf } from '../../support/batches.js';

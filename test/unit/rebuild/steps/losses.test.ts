@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { SearchPool } from '../../../../src/elasticsearch/search-pool.js';
-import { BadRows, DatasetError } from '../../../../src/lists/dataset-error.js';
+import { BadRows, DatasetError } from '../../../../src/lists/fetch/dataset-error.js';
 import { Weights } from '../../../../src/lists/weights.js';
 import { assertNotShrunk, assertWeightsKept } from '../../../../src/rebuild/steps/losses.js';
 import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import xxhash from 'xxhash-wasm';
-import { NameTable } from '../../../src/lists/name-table.js';
+import { NameTable } from '../../../../src/lists/formats/name-table.js';
 
 const text = fc.string({ unit: 'binary' }).filter((one) => one.isWellFormed());
 const addressesIn = (table: NameTable) => [...table.map((address) => address)].flat();

@@ -1,5 +1,5 @@
 import xxhash from 'xxhash-wasm';
-import { DatasetError } from './dataset-error.js';
+import { DatasetError } from '../fetch/dataset-error.js';
 
 /** Default maximum number of names in a table. With a version of ten characters each, they take 120 MB. */
 const MAX_NAMES = 2_000_000;
