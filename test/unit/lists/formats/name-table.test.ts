@@ -30,16 +30,6 @@ describe('NameTable', () => {
     );
   });
 
-  it('counts each marked name once', async () => {
-    const table = await NameTable.create();
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => table.add(name)) as [number, number, number];
-    for (const address of [a, a, b]) table.mark(address);
-    table.push(a, 'text');
-    expect([table.size, table.marked]).to.deep.equal([3, 2]);
-    expect([a, b, c].map((address) => table.isMarked(address))).to.deep.equal([true, true, false]);
-    expect([a, b, c].map((address) => table.nameAt(address))).to.deep.equal(['a', 'b', 'c']);
-  });
-
   it('tells names apart whose hashes are equal, and names of 512 bytes', async () => {
     const hashes = await xxhash();
     const names = Array.from({ length: 200_000 }, (_, i) => hash('md5', String(i)));
