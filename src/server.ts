@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { createApp } from './app.js';
-import { SnapshotExports } from './search/export.js';
+import { SnapshotExports } from './search/snapshot-exports.js';
 import { createSearchLimiters } from './search/concurrency-limiter.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';

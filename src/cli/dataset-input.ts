@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
-import type { SkippedRows } from '../lists/dataset-error.js';
+import type { SkippedRows } from '../lists/fetch/dataset-error.js';
 
 /**
  * The absolute path of a file that is given relative to the caller's folder. npm runs commands in the project's folder,

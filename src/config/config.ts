@@ -9,10 +9,9 @@ import {
   redisUrl,
   urlTemplate,
 } from './addresses.js';
-import { DATASET_FORMATS, defaultNameRule } from './dataset-format.js';
+import { DATASET_FORMATS, defaultNameRule, FORMATS } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
 import { secretsIn } from './secrets.js';
-import * as FORMATS from '../lists/formats/index.js';
 import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { trimWhiteSpace } from '../util/unicode.js';

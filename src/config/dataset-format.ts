@@ -1,12 +1,32 @@
-import * as FORMATS from '../lists/formats/index.js';
-import type { Format } from '../lists/formats/format.js';
 import type { NameRule } from '../util/name-rule.js';
+
+/** Traits of a format that settings depend on. `lists/formats` reads its lists. */
+interface Traits {
+  /** Whether packages can have a URL. Otherwise, `PACKAGE_URL_TEMPLATE` must be set. */
+  hasUrls?: true;
+  /** How the registry of this format compares names; `exact` by default. */
+  nameRule?: NameRule;
+}
+
+/** The values of `DATASET_FORMAT`. */
+export const FORMATS = {
+  crates: { nameRule: 'crates' },
+  csv: { hasUrls: true },
+  debian: {},
+  json: {},
+  jsonl: { hasUrls: true },
+  lines: {},
+  npm: {},
+  packagist: { nameRule: 'lowercase' },
+  pypi: { nameRule: 'pypi' },
+  rubygems: {},
+} satisfies Record<string, Traits>;
 
 export type DatasetFormat = keyof typeof FORMATS;
 
 export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...DatasetFormat[]];
 
 export function defaultNameRule(format: DatasetFormat): NameRule {
-  const { nameRule }: Format = FORMATS[format];
+  const { nameRule }: Traits = FORMATS[format];
   return nameRule ?? 'exact';
 }

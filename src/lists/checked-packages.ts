@@ -1,5 +1,6 @@
 import type { PackageEntry } from '../snapshot/package-document.js';
-import { DatasetError, type BadRows } from './dataset-error.js';
+import { DatasetError, type BadRows } from './fetch/dataset-error.js';
+import { EXTRA_REPEATED } from './number-list.js';
 import type { PackageFile } from './package-file.js';
 import type { Weights } from './weights.js';
 import { quote } from '../util/reason-text.js';
@@ -25,13 +26,6 @@ interface CheckOptions {
 }
 
 /**
- * `badRows.max` plus this number is the maximum number of repeated name hashes that are collected. The same maximum
- * applies to repeated package numbers. The smallest values are collected. If more are repeated, the error may not name
- * the first duplicate.
- */
-const EXTRA_REPEATED = 100_000;
-
-/**
  * Checks packages against each other, and joins their weights.
  * @throws {DatasetError} naming the place and the reason, as soon as too many rows are invalid.
  */
@@ -40,9 +34,10 @@ export async function checkPackages(
   { badRows, weights, signal }: CheckOptions,
 ): Promise<CheckedPackages> {
   const { nameHashes, numbers } = packages;
-  nameHashes.sort();
   numbers.sort();
   const duplicates = await findDuplicates(packages, badRows, signal);
+  // Frees memory for later steps: 32 MB with 4,000,000 names.
+  if (weights === undefined) nameHashes.clear();
   if (duplicates.size > 0) numbers.remove([...duplicates.values()]);
   const read = async function* () {
     let index = 0;
@@ -51,19 +46,16 @@ export async function checkPackages(
       const first = index;
       index += entries.length;
       const kept = duplicates.size === 0 ? entries : entries.filter((_, i) => !duplicates.has(first + i));
-      weights?.join(kept);
+      if (weights !== undefined) for (const entry of kept) entry.weight = weights.of(entry.name);
       yield kept;
     }
   };
-  let urlHost: string | undefined;
-  // With weights, all packages are read, to find the weights whose names no package has.
   for await (const [first] of read()) {
     if (first === undefined) continue;
-    urlHost ??= new URL(first.url).host;
-    if (weights === undefined) break;
+    const { host: urlHost } = new URL(first.url);
+    return { total: numbers.length, urlHost, read, ordinalOf: (no) => numbers.indexOf(no) };
   }
-  if (urlHost === undefined) throw new DatasetError('the list has no packages');
-  return { total: numbers.length, urlHost, read, ordinalOf: (no) => numbers.indexOf(no) };
+  throw new DatasetError('the list has no packages');
 }
 
 /**
@@ -77,12 +69,9 @@ async function findDuplicates(
   signal: AbortSignal,
 ): Promise<Map<number, number>> {
   const duplicates = new Map<number, number>();
-  const max = badRows.max + EXTRA_REPEATED;
-  const nameHashes = packages.nameHashes.repeated(max);
-  // Frees memory for later steps: 32 MB with 4,000,000 names.
-  packages.nameHashes.clear();
-  const numbers = packages.numbers.repeated(max);
-  if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
+  const { repeatedHashes } = packages;
+  const numbers = packages.numbers.repeated(badRows.max + EXTRA_REPEATED);
+  if (repeatedHashes.size === 0 && numbers.size === 0) return duplicates;
   /**
    * `firstOfName`: the first occurrence of each name with a repeated hash, by canonical name. `placeOfNumber`: the
    * first place of each repeated number.
@@ -94,7 +83,7 @@ async function findDuplicates(
     signal.throwIfAborted();
     for (const [i, { no, name }] of batch.entries.entries()) {
       index++;
-      const isNameSuspect = nameHashes.has(packages.hashOf(name));
+      const isNameSuspect = repeatedHashes.has(packages.hashOf(name));
       if (!isNameSuspect && !numbers.has(no)) continue;
       const place = packages.placeOf(batch, i);
       const first = firstOfName.get(packages.canonicalOf(name));

@@ -11,8 +11,8 @@ import { createLogger } from '../util/log.js';
 import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { checkPackages } from './checked-packages.js';
 import { downloadDataset, type DownloadedDataset } from './download.js';
-import { BadRows } from './dataset-error.js';
-import { datasetHeader, datasetRows } from './dataset-csv.js';
+import { BadRows } from './fetch/dataset-error.js';
+import { datasetHeader, datasetRows } from './dataset-rows.js';
 
 /** Settings for reading an earlier dataset. Its URLs are ignored, so any valid template is sufficient. */
 const EARLIER = {

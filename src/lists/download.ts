@@ -1,10 +1,10 @@
 import type { Config, DatasetConfig } from '../config/config.js';
 import type { Validators } from '../snapshot/snapshot-meta.js';
-import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';
-import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
+import { DatasetError, describeFailure, type BadRows } from './fetch/dataset-error.js';
+import { Documents, UnchangedError, type DocumentsOptions } from './fetch/documents.js';
 import * as FORMATS from './formats/index.js';
 import { PackageFile } from './package-file.js';
-import type { Transfer } from './transfer-limits.js';
+import type { Transfer } from './fetch/transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
 
 /** Limits of a download. If a limit is exceeded, the download fails and leaves nothing behind. */
@@ -83,19 +83,20 @@ export async function downloadInputs(
 ): Promise<Inputs | undefined> {
   const get = (validators?: Validators) =>
     downloadDataset(dataset, signal, { ...options, known: validators });
-  const getWeights = (validators?: Validators) =>
-    downloadWeights({ dataset, weights }, signal, { ...options, known: validators });
+  const getWeights = (packages?: PackageFile, validators?: Validators) =>
+    downloadWeights({ dataset, weights }, packages, signal, { ...options, known: validators });
 
   let found = await get(known?.validators);
   try {
-    let foundWeights = await getWeights(known?.weights?.validators);
+    let foundWeights = await getWeights(found?.packages, known?.weights?.validators);
     if (known !== undefined && isSame(found, known) && isSame(foundWeights, known.weights)) {
       await found?.packages.close();
       return undefined;
     }
-    // If one document has changed, the other one is needed, too.
+    // If one document has changed, the other one is needed, too. Weights are joined to packages that were read before.
+    if (found === undefined) foundWeights = undefined;
     found ??= (await get()) as DownloadedDataset;
-    foundWeights ??= await getWeights();
+    foundWeights ??= await getWeights(found.packages);
     return { dataset: found, weights: foundWeights };
   } catch (error) {
     await found?.packages.close();
@@ -132,9 +133,13 @@ export async function downloadDataset(
   }
 }
 
-/** Reads the document of weights while it is transferred, and holds the weights outside the heap. */
+/**
+ * Reads the document of weights while it is transferred.
+ * @param packages whose weights are read. Without them, only the digest of the document is useful.
+ */
 async function downloadWeights(
   { dataset, weights: { url, columns } }: Pick<Config, 'dataset' | 'weights'>,
+  packages: PackageFile | undefined,
   signal: AbortSignal,
   options: DownloadOptions,
 ): Promise<DownloadedWeights | undefined> {
@@ -143,7 +148,7 @@ async function downloadWeights(
   try {
     const found = await download([url], dataset, signal, named, async (documents) => {
       const document = await documents.open();
-      return Weights.read(document.text(), columns, dataset.nameRule, options.badRows);
+      return Weights.read(document.text(), columns, packages, options.badRows);
     });
     return found && { ...found, weights: found.result };
   } catch (error) {

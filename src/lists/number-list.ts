@@ -1,33 +1,47 @@
 /** Number of bytes by which a list grows, in place. */
 const GROWTH_BYTES = 2 ** 20;
 
-/** Maximum size of a list, in bytes: 537 million numbers. Only address space is reserved for this size, not memory. */
+/** Maximum size of a list, in bytes: 537 million values. Only address space is reserved for this size, not memory. */
 const MAX_BYTES = 2 ** 32;
 
-/** Numbers, 8 bytes each, outside the heap. */
-export class NumberList {
+/** Maximum number of repeated values that are collected, in addition to `DATASET_MAX_BAD_ROWS`. */
+export const EXTRA_REPEATED = 100_000;
+
+/** A `Float64Array` or a `BigUint64Array`. */
+interface Values<T> {
+  readonly length: number;
+  [index: number]: T;
+  subarray(begin: number, end: number): { sort(): unknown };
+}
+
+/** Numbers (exact up to 2^53), or integers of 64 bits as `bigint`. Each takes 8 bytes outside the heap. */
+export class NumberList<T extends bigint | number> {
   readonly #buffer = new ArrayBuffer(0, { maxByteLength: MAX_BYTES });
-  /** Grows with the buffer; the last numbers may be unused. */
-  readonly #numbers = new Float64Array(this.#buffer);
+  /** Grows with the buffer; the last values may be unused. */
+  readonly #values: Values<T>;
   #length = 0;
+
+  constructor(Type: new (buffer: ArrayBuffer) => Values<T>) {
+    this.#values = new Type(this.#buffer);
+  }
 
   get length(): number {
     return this.#length;
   }
 
-  push(value: number): void {
-    if (this.#length === this.#numbers.length) this.#buffer.resize(this.#buffer.byteLength + GROWTH_BYTES);
-    this.#numbers[this.#length++] = value;
+  push(value: T): void {
+    if (this.#length === this.#values.length) this.#buffer.resize(this.#buffer.byteLength + GROWTH_BYTES);
+    this.#values[this.#length++] = value;
   }
 
   /** Sorts the list. Must be called once, after the last `push`. Four million numbers take 0.4 s. */
   sort(): void {
-    this.#numbers.subarray(0, this.#length).sort();
+    this.#values.subarray(0, this.#length).sort();
   }
 
-  /** The numbers that occur more than once in the sorted list, at most `max`. */
-  repeated(max: number): Set<number> {
-    const found = new Set<number>();
+  /** The values that occur more than once in the sorted list, at most `max`. */
+  repeated(max: number): Set<T> {
+    const found = new Set<T>();
     for (let i = 1; i < this.#length && found.size < max; i++) {
       if (this.#at(i) === this.#at(i - 1)) found.add(this.#at(i));
     }
@@ -35,37 +49,35 @@ export class NumberList {
   }
 
   /** Removes each of `values` once from the sorted list. The list must contain all of them. */
-  remove(values: number[]): void {
-    const removed = values.toSorted((a, b) => a - b);
+  remove(values: T[]): void {
+    const removed = values.toSorted((a, b) => (a < b ? -1 : 1));
     let kept = 0;
     for (let i = 0; i < this.#length; i++) {
-      // `i - kept` numbers have been removed so far.
-      if (this.#at(i) !== removed[i - kept]) this.#numbers[kept++] = this.#at(i);
+      // `i - kept` values have been removed so far.
+      if (this.#at(i) !== removed[i - kept]) this.#values[kept++] = this.#at(i);
     }
     this.#length = kept;
   }
 
-  /** Removes all numbers and frees their memory. */
+  /** Removes all values and frees their memory. */
   clear(): void {
     this.#length = 0;
     this.#buffer.resize(0);
   }
 
-  /** The index of a value in the sorted list, by binary search; -1 if it is missing. */
-  indexOf(value: number): number {
+  /** The first index of a value in the sorted list, by binary search; -1 if it is missing. */
+  indexOf(value: T): number {
     let low = 0;
-    let high = this.#length - 1;
-    while (low <= high) {
+    let high = this.#length;
+    while (low < high) {
       const middle = (low + high) >>> 1;
-      const found = this.#at(middle);
-      if (found === value) return middle;
-      if (found < value) low = middle + 1;
-      else high = middle - 1;
+      if (this.#at(middle) < value) low = middle + 1;
+      else high = middle;
     }
-    return -1;
+    return low < this.#length && this.#at(low) === value ? low : -1;
   }
 
-  #at(index: number): number {
-    return this.#numbers[index] as number;
+  #at(index: number): T {
+    return this.#values[index] as T;
   }
 }

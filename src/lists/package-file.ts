@@ -9,14 +9,14 @@ import {
   type PackageEntry,
 } from '../snapshot/package-fields.js';
 import { canonicalName } from '../util/name-rule.js';
-import { DatasetError, type BadRows } from './dataset-error.js';
-import type { Documents } from './documents/documents.js';
-import { readLines } from './documents/lines.js';
-import type { Format, Place, ReadOptions } from './formats/format.js';
-import { NumberList } from './number-list.js';
-import { optionalValue, PackageCheck } from './package-check.js';
-import { NameTable } from './name-table.js';
-import { chunksOf, openTemporaryFile } from './temporary-file.js';
+import { DatasetError, type BadRows } from './fetch/dataset-error.js';
+import type { Documents } from './fetch/documents.js';
+import { readLines } from './readers/text-lines.js';
+import type { Format, Place, ReadOptions } from './formats/list-format.js';
+import { EXTRA_REPEATED, NumberList } from './number-list.js';
+import { optionalValue, PackageCheck } from './formats/package-check.js';
+import { NameTable } from './formats/name-table.js';
+import { chunksOf, openTemporaryFile } from './fetch/temporary-file.js';
 
 /** Maximum number of packages of a list, including invalid and repeated ones. */
 const MAX_PACKAGES = 10_000_000;
@@ -46,23 +46,17 @@ interface Batch {
 }
 
 /**
- * Creates a function that hashes a name to 53 bits, which a number holds exactly. On average, one of 180 datasets with
- * ten million names has two names with the same hash.
- */
-export async function createNameHash(): Promise<(name: string) => number> {
-  const hashes = await xxhash();
-  return (name) => Number(hashes.h64(name) >> 11n);
-}
-
-/**
  * The packages of a list in a temporary file. Each line is a JSON array: the document, the places, and an array of up
  * to `BATCH` packages. Each package was checked on its own and numbered. The file disappears when it is closed. Each
- * package also takes 16 bytes outside the heap: 8 for its number, and 8 for a hash of its name. The hashes are kept
- * until the names have been checked.
+ * package also takes 16 bytes outside the heap: 8 for its number, and 8 for a hash of its name. With ten million names,
+ * one of 370,000 lists has two names with the same hash.
  */
 export class PackageFile {
-  readonly nameHashes = new NumberList();
-  readonly numbers = new NumberList();
+  /** Hashes of the canonical names, sorted once the file is filled. */
+  readonly nameHashes = new NumberList<bigint>(BigUint64Array);
+  /** The hashes that several packages have: duplicates, or different names. */
+  repeatedHashes: ReadonlySet<bigint> = new Set();
+  readonly numbers = new NumberList<number>(Float64Array);
   /** SHA-256 of the packages in their order, in hexadecimal. */
   digest = '';
   /** Checks each package. It also records whether the list has numbers, and which optional fields the list has. */
@@ -72,14 +66,15 @@ export class PackageFile {
     private readonly file: FileHandle,
     private readonly format: Format,
     private readonly options: ReadOptions,
-    private readonly hash: (name: string) => number,
+    private readonly hash: (name: string) => bigint,
   ) {
     this.check = new PackageCheck(options.packageUrlTemplate);
   }
 
   /** The caller must close it. */
   static async create(format: Format, options: ReadOptions): Promise<PackageFile> {
-    return new PackageFile(await openTemporaryFile(), format, options, await createNameHash());
+    const hashes = await xxhash();
+    return new PackageFile(await openTemporaryFile(), format, options, (name) => hashes.h64(name));
   }
 
   /** The canonical form of a name, which all its spellings share. */
@@ -88,7 +83,7 @@ export class PackageFile {
   }
 
   /** A hash that is equal for all spellings of a name. */
-  hashOf(name: string): number {
+  hashOf(name: string): bigint {
     return this.hash(this.canonicalOf(name));
   }
 
@@ -103,6 +98,8 @@ export class PackageFile {
         ? this.#checked(documents, badRows)
         : this.#merged(documents, badRows, this.format.replaces);
     await documents.write(this.#lines(packages, hash), this.file);
+    this.nameHashes.sort();
+    this.repeatedHashes = this.nameHashes.repeated(badRows.max + EXTRA_REPEATED);
     const { isNumbered, optionalFields } = this.check;
     this.digest = hash.update(JSON.stringify([isNumbered, optionalFields.has('weight')])).digest('hex');
   }
@@ -119,7 +116,8 @@ export class PackageFile {
 
   /** The place of a package of a batch, as text. */
   placeOf({ document, places }: Pick<Batch, 'document' | 'places'>, index: number): string {
-    const place = this.format.place(places[index] ?? '');
+    const at = places[index] ?? '';
+    const place = this.format.place?.(at) ?? `line ${at}`;
     return document === '' ? place : `${document}: ${place}`;
   }
 

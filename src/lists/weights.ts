@@ -1,20 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { PackageEntry } from '../snapshot/package-document.js';
-import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { quote } from '../util/reason-text.js';
-import { DatasetError, type BadRows } from './dataset-error.js';
-import { peek } from './documents/decompress.js';
-import { readColumns, type Values } from './formats/csv.js';
-import type { BadItem } from './formats/format.js';
+import { DatasetError, type BadRows } from './fetch/dataset-error.js';
+import { peek } from './fetch/decompress.js';
+import { readColumns, type Row, type Values } from './readers/csv-records.js';
 import { readObjects } from './formats/jsonl.js';
-import { nameOf, orReason, weightOf } from './package-check.js';
-import { NameTable } from './name-table.js';
+import { nameOf, orReason, weightOf } from './formats/package-check.js';
+import type { PackageFile } from './package-file.js';
 
 /** Name of the document in error messages. */
 const WEIGHTS = 'WEIGHTS_URL';
-
-/** Maximum number of names, as in a dataset. */
-const MAX_NAMES = 10_000_000;
 
 /** The columns (CSV) or members (JSON lines) that hold the name and the weight. */
 export interface WeightsColumns {
@@ -22,28 +16,37 @@ export interface WeightsColumns {
   weight: string;
 }
 
-/** The weights of packages, from a document of their own. */
+/** Packages, sorted by the hashes of their canonical names. */
+export type HashedPackages = Pick<PackageFile, 'canonicalOf' | 'hashOf' | 'nameHashes' | 'repeatedHashes'>;
+
+/** The weights of packages, from a document of their own. Each package takes 8 bytes outside the heap. */
 export class Weights {
-  private constructor(
-    private readonly table: NameTable,
-    private readonly nameRule: NameRule,
-    /** SHA-256 of the text, in hexadecimal. */
-    readonly digest: string,
-  ) {}
+  /** By the index of the hash of the name. */
+  readonly #byHash: Float64Array;
+  /** Of names whose hash several packages have, by canonical name. */
+  readonly #byName = new Map<string, number>();
+  #names = 0;
+  #unknown = 0;
+  /** SHA-256 of the text, in hexadecimal. */
+  digest = '';
+
+  private constructor(private readonly packages: HashedPackages | undefined) {
+    this.#byHash = new Float64Array(packages?.nameHashes.length ?? 0);
+  }
 
   /**
    * Reads a document: CSV with a header, or JSON lines. The first character that is not white space shows which format
    * it is. If a name is repeated, its largest weight counts.
-   * @param nameRule the rule for comparing names of the document with names of the dataset.
+   * @param packages whose weights are read. Without them, only the digest is useful.
    * @throws {DatasetError} if the document is invalid. The caller adds the name of the document.
    */
   static async read(
     text: AsyncIterable<Buffer>,
     columns: WeightsColumns,
-    nameRule: NameRule,
+    packages: HashedPackages | undefined,
     badRows: BadRows,
   ): Promise<Weights> {
-    const table = await NameTable.create(MAX_NAMES);
+    const weights = new Weights(packages);
     const hash = createHash('sha256');
     const hashed = async function* () {
       for await (const chunk of text) {
@@ -51,56 +54,50 @@ export class Weights {
         yield chunk;
       }
     };
-    const add = ({ values: [name, weight] }: Values) => {
-      const key = canonicalName(nameRule, nameOf(name, columns.name));
-      const value = weightOf(weight, columns.weight);
-      const address = table.add(key, value);
-      if (value > table.numberAt(address)) table.setNumber(address, value);
-    };
+    const add = ({ values: [name, weight] }: Values) =>
+      weights.#add(nameOf(name, columns.name), weightOf(weight, columns.weight));
     for await (const rows of rowsOf(hashed(), columns)) {
       for (const row of rows) {
         const reason = 'reason' in row ? row.reason : orReason(() => add(row));
         if (reason !== undefined) badRows.skip(`${WEIGHTS}: line ${row.at}`, reason);
       }
     }
-    if (table.size === 0) throw new DatasetError('the document has no weights');
-    return new Weights(table, nameRule, hash.digest('hex'));
+    if (weights.#names === 0) throw new DatasetError('the document has no weights');
+    weights.digest = hash.digest('hex');
+    return weights;
   }
 
-  /**
-   * Number of different names, and number of unknown names. A name is unknown until a package with this name is passed
-   * to `join`.
-   */
+  /** Number of names, and number of those that no package has. A repeated name counts each time. */
   get counts(): { names: number; unknown: number } {
-    const { size, marked } = this.table;
-    return { names: size, unknown: size - marked };
+    return { names: this.#names, unknown: this.#unknown };
   }
 
   /** A warning if all names are unknown; otherwise undefined. */
   get warning(): string | undefined {
-    const { names, unknown } = this.counts;
-    if (unknown < names) return undefined;
-    return `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
+    if (this.#unknown < this.#names) return undefined;
+    return `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${this.#names} other names`;
   }
 
-  /** Whether a package with this name was passed to `join` and has a weight above 0. */
-  hasWeight(name: string): boolean {
-    const address = this.#find(name);
-    return address !== 0 && this.table.isMarked(address) && this.table.numberAt(address) > 0;
+  /** The weight of a package; 0 if the document has none for it. */
+  of(name: string): number {
+    const key = this.#keyOf(name);
+    return (typeof key === 'string' ? this.#byName.get(key) : this.#byHash[key]) ?? 0;
   }
 
-  /** Sets the weight of each package; 0 if the document has no weight for it. Weights in the dataset are replaced. */
-  join(entries: PackageEntry[]): void {
-    for (const entry of entries) {
-      const address = this.#find(entry.name);
-      if (address !== 0) this.table.mark(address);
-      entry.weight = address === 0 ? 0 : this.table.numberAt(address);
-    }
+  #add(name: string, weight: number): void {
+    this.#names++;
+    const key = this.#keyOf(name);
+    if (key === -1) this.#unknown++;
+    else if (typeof key === 'string') this.#byName.set(key, Math.max(weight, this.of(name)));
+    else this.#byHash[key] = Math.max(weight, this.of(name));
   }
 
-  /** The address of a name; 0 if it is missing. */
-  #find(name: string): number {
-    return this.table.find(canonicalName(this.nameRule, name));
+  /** The index of the hash of a name, or the canonical name if several packages have the hash; -1 if none has it. */
+  #keyOf(name: string): number | string {
+    if (this.packages === undefined) return -1;
+    const { nameHashes, repeatedHashes } = this.packages;
+    const hash = this.packages.hashOf(name);
+    return repeatedHashes.has(hash) ? this.packages.canonicalOf(name) : nameHashes.indexOf(hash);
   }
 }
 
@@ -111,10 +108,7 @@ export function ofWeights(error: unknown): unknown {
 }
 
 /** The name and the weight in each row. */
-async function* rowsOf(
-  source: AsyncIterable<Buffer>,
-  columns: WeightsColumns,
-): AsyncGenerator<(Values | BadItem)[]> {
+async function* rowsOf(source: AsyncIterable<Buffer>, columns: WeightsColumns): AsyncGenerator<Row[]> {
   const { start, chunks } = await peek(source);
   if (!/^\s*[{[]/.test(start.toString())) {
     const indexes = (header: string[]) => [indexIn(header, columns.name), indexIn(header, columns.weight)];
@@ -124,7 +118,7 @@ async function* rowsOf(
   let hasWeights = false as boolean;
   for await (const rows of readObjects(chunks)) {
     yield rows.map((row) => {
-      if ('reason' in row) return row;
+      if (row.reason !== undefined) return row;
       const { at, object, text } = row;
       if (!(columns.name in object))
         return { at, reason: `no member ${quote(columns.name)} (WEIGHTS_COLUMNS): ${quote(text)}` };

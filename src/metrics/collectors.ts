@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { expirationOfKey } from '../elasticsearch/api-keys.js';
 import { probeWrites } from '../redis/redis.js';
-import type { SnapshotExports } from '../search/export.js';
+import type { SnapshotExports } from '../search/snapshot-exports.js';
 import type { SearchLimiters } from '../search/concurrency-limiter.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../read/response-cache.js';

@@ -11,7 +11,7 @@ import { leftovers, obsolete } from './steps/obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
-import { BadRows, DatasetError } from '../lists/dataset-error.js';
+import { BadRows, DatasetError } from '../lists/fetch/dataset-error.js';
 import { downloadInputs, type KnownInputs } from '../lists/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';

@@ -1,7 +1,7 @@
 import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { SnapshotExports } from '../search/export.js';
+import type { SnapshotExports } from '../search/snapshot-exports.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { BypassTokens } from '../http/auth/bypass-token.js';

@@ -7,7 +7,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf, type ChangeRecord } from '../snapshot/change-record.js';
-import { readChanges, type ChangesPage } from './changes.js';
+import { readChanges, type ChangesPage } from './changes-page.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
 import type { Logger } from '../util/log.js';
 import { canonicalName, unifySeparators } from '../util/name-rule.js';

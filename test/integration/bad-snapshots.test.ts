@@ -22,7 +22,7 @@ const answer =
 
 const NINES = '9'.repeat(800_000);
 
-// All that is rejected: test/unit/lists/download.test.ts, check.test.ts, package-check.test.ts.
+// All that is rejected: test/unit/lists/{download,checked-packages,formats/package-check}.test.ts.
 const bad: [what: string, listener: RequestListener, reason: string][] = [
   [
     'with a row that has 800,000 digits',

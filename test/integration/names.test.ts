@@ -56,7 +56,7 @@ function itListsThem(suite: SuiteService): void {
   });
 }
 
-// Other templates: test/unit/lists/package-check.test.ts.
+// Other templates: test/unit/lists/formats/package-check.test.ts.
 describe('Names of various registries, with a URL template,', () => {
   const suite = useService(
     () => PACKAGES.map((entry) => ({ ...entry, url: '' })),

@@ -131,9 +131,8 @@ describe('A document of weights', function () {
       );
       expect(await weightsOf(service)).to.deep.equal(joined(packages, rows));
       expect((await service.get('/stats')).body).to.include({ has_weights: true });
-      const names = new Set(rows.map(({ name }) => name)).size;
       expect(logLines.findLast(({ msg }) => msg === 'the weights were read')).to.include({
-        names,
+        names: rows.length,
         unknown: 77,
       });
     });

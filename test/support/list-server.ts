@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { defaultNameRule, type DatasetFormat } from '../../src/config/dataset-format.js';
 import type { JsonPaths } from '../../src/config/json-paths.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { BadRows } from '../../src/lists/dataset-error.js';
+import { BadRows } from '../../src/lists/fetch/dataset-error.js';
 import { checkPackages } from '../../src/lists/checked-packages.js';
 import { downloadDataset, type DownloadedDataset } from '../../src/lists/download.js';
 import type { NameRule } from '../../src/util/name-rule.js';

@@ -1,6 +1,6 @@
 import { csv } from '../../src/lists/formats/csv.js';
-import type { Documents } from '../../src/lists/documents/documents.js';
-import { PackageCheck } from '../../src/lists/package-check.js';
+import type { Documents } from '../../src/lists/fetch/documents.js';
+import { PackageCheck } from '../../src/lists/formats/package-check.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { streamOf } from './batches.js';
 

@@ -6,7 +6,7 @@ import {
 import { LockUnavailableError } from '../../rebuild/process/lock.js';
 import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
 import { NoChainError } from '../../snapshot/chains.js';
-import { TooManyExportsError } from '../../search/export.js';
+import { TooManyExportsError } from '../../search/snapshot-exports.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError, type GoneReason } from '../../snapshot/snapshot-watcher.js';
 import { Problem, PROBLEMS, retryAfter, type ProblemCode } from './problem.js';

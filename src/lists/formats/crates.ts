@@ -1,11 +1,11 @@
 import { parseJson } from '../../util/parse-json.js';
-import { DatasetError } from '../dataset-error.js';
-import { CopyReader } from '../documents/postgres-csv.js';
-import type { Documents } from '../documents/documents.js';
-import { readTar, type FileReader } from '../documents/tar.js';
-import { NameTable } from '../name-table.js';
-import { openTemporaryFile } from '../temporary-file.js';
-import { isObject, type Format, type Item } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { CopyReader } from '../readers/postgres-copy.js';
+import type { Documents } from '../fetch/documents.js';
+import { readTar, type FileReader } from '../readers/tar.js';
+import { NameTable } from './name-table.js';
+import { openTemporaryFile } from '../fetch/temporary-file.js';
+import { isObject, type Format, type Item } from './list-format.js';
 
 /** The tables that are read, and their needed columns in the order of the parameters of `OnRecord`. */
 const TABLES = {
@@ -31,7 +31,6 @@ const FILE =
  * version. `versions` is large, so it is read in a second pass over the stored dump, when the needed ids are known.
  */
 export const crates: Format = {
-  nameRule: 'crates',
   place: (at) => (typeof at === 'number' ? `crates.csv: record ${at}` : at),
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();

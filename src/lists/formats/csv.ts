@@ -1,17 +1,10 @@
 import { columnOf, OPTIONAL_FIELDS, withOptional } from '../../snapshot/package-fields.js';
 import { quote } from '../../util/reason-text.js';
-import { readCsv } from '../csv.js';
-import { DatasetError } from '../dataset-error.js';
-import { peek } from '../documents/decompress.js';
-import type { Documents } from '../documents/documents.js';
-import {
-  line,
-  type BadItem,
-  type Format,
-  type Item,
-  type ListedPackage,
-  type ReadOptions,
-} from './format.js';
+import { readColumns } from '../readers/csv-records.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { peek } from '../fetch/decompress.js';
+import type { Documents } from '../fetch/documents.js';
+import type { Format, Item, ListedPackage, ReadOptions } from './list-format.js';
 
 const BASE_FIELDS = ['no', 'name', 'version', 'url'] as const;
 const COLUMNS = [...BASE_FIELDS, ...OPTIONAL_FIELDS].map(columnOf);
@@ -30,8 +23,6 @@ const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
 
 /** A CSV (RFC 4180) with a header. Columns are matched by name, in any order. Unknown columns are ignored. */
 export const csv: Format = {
-  place: line,
-  hasUrls: true,
   async *read(documents: Documents, { packageUrlTemplate }: ReadOptions): AsyncGenerator<Item[]> {
     const document = await documents.open();
     const { start, chunks } = await peek(document.text());
@@ -58,42 +49,6 @@ export const csv: Format = {
     if (found.rows === 0) throw new DatasetError('the dataset has a header and no packages');
   },
 };
-
-/**
- * The values of some columns of a row: text in a CSV, any type in JSON lines, and undefined if the column does not
- * exist.
- */
-export interface Values {
-  at: number;
-  values: unknown[];
-}
-
-/**
- * Reads some columns of a CSV.
- * @param indexesOf returns the index of each of these columns in the header; -1 for a missing column.
- */
-export async function* readColumns(
-  source: AsyncIterable<Buffer>,
-  indexesOf: (header: string[]) => number[],
-): AsyncGenerator<(Values | BadItem)[]> {
-  let width = 0;
-  let indexes: number[] | undefined;
-  for await (const records of readCsv(source)) {
-    const rows: (Values | BadItem)[] = [];
-    for (const record of records) {
-      const { line: at } = record;
-      if (indexes === undefined) {
-        if ('reason' in record) throw new DatasetError(`line ${at} (the header): ${record.reason}`);
-        indexes = indexesOf(record.fields);
-        width = record.fields.length;
-      } else if ('reason' in record) rows.push({ at, reason: record.reason });
-      else if (record.fields.length !== width)
-        rows.push({ at, reason: `${record.fields.length} fields instead of ${width}` });
-      else rows.push({ at, values: indexes.map((index) => record.fields[index]) });
-    }
-    yield rows;
-  }
-}
 
 /**
  * @throws {DatasetError} if a known column is repeated, differs in case or has invisible characters, or if there is no

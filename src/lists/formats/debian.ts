@@ -1,9 +1,9 @@
 import { quote } from '../../util/reason-text.js';
-import { DatasetError } from '../dataset-error.js';
-import type { Document, Documents } from '../documents/documents.js';
-import { mapLines, readWholeLines } from '../documents/lines.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Document, Documents } from '../fetch/documents.js';
+import { mapLines, readWholeLines } from '../readers/text-lines.js';
 import { compareDebianVersions } from './versions.js';
-import { line, type Format, type Item } from './format.js';
+import type { Format, Item } from './list-format.js';
 
 /** The two needed fields. Field names are case-insensitive. A line that continues a field begins with white space. */
 const FIELD = /^(package|version):[ \t]*(.*)$/i;
@@ -19,7 +19,6 @@ const LINE = /^([^\s:]+:|[ \t])/;
  * CRAN's versions.
  */
 export const debian: Format = {
-  place: line,
   replaces: (later, earlier) => compareDebianVersions(later, earlier) > 0,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     /** Whether any document has a stanza. Some documents may be empty, because a component may have no packages. */

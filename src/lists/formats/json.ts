@@ -1,11 +1,11 @@
 import type { JsonPaths } from '../../config/json-paths.js';
 import { OPTIONAL_FIELDS, withOptional, type OptionalField } from '../../snapshot/package-fields.js';
-import { DatasetError } from '../dataset-error.js';
-import type { Document, Documents } from '../documents/documents.js';
-import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../documents/json.js';
-import { textOf } from '../package-check.js';
-import { NameTable } from '../name-table.js';
-import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Document, Documents } from '../fetch/documents.js';
+import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../readers/json-members.js';
+import { textOf } from './package-check.js';
+import { NameTable } from './name-table.js';
+import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './list-format.js';
 
 /** Maximum number of pages of a list. */
 export const MAX_PAGES = 100_000;

@@ -1,23 +1,21 @@
 import { columnOf, withOptional } from '../../snapshot/package-fields.js';
 import { parseJson } from '../../util/parse-json.js';
 import { quote } from '../../util/reason-text.js';
-import { DatasetError } from '../dataset-error.js';
-import type { Documents } from '../documents/documents.js';
-import { mapLines, readLines } from '../documents/lines.js';
-import { isObject, line, type BadItem, type Format, type Item, type ListedPackage } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Documents } from '../fetch/documents.js';
+import { mapLines, readLines } from '../readers/text-lines.js';
+import { isObject, type Format, type Item, type ListedPackage } from './list-format.js';
 
 /**
  * One JSON object a line (https://jsonlines.org, also called NDJSON), with members named like the columns of the CSV.
  * Other members are ignored. Real lists may have a byte order mark, blank lines, or no line end after the last object.
  */
 export const jsonl: Format = {
-  place: line,
-  hasUrls: true,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();
     for await (const rows of readObjects(document.text())) {
       yield rows.map((row) => {
-        if ('reason' in row) return row;
+        if (row.reason !== undefined) return row;
         const { at, object, isLossy } = row;
         const { name, package_no: no, version, url } = object;
         return withOptional<ListedPackage>(
@@ -29,16 +27,8 @@ export const jsonl: Format = {
   },
 };
 
-/** The object in a line. */
-interface LineObject {
-  at: number;
-  object: Record<string, unknown>;
-  text: string;
-  isLossy: boolean;
-}
-
 /** Reads the objects of JSON lines. @throws {DatasetError} if the first line belongs to another format. */
-export function readObjects(source: AsyncIterable<Buffer>): AsyncGenerator<(LineObject | BadItem)[]> {
+export function readObjects(source: AsyncIterable<Buffer>) {
   let isFirst = true;
   return mapLines(readLines(source), (text, at, isLossy) => {
     if (text.trim() === '') return undefined;

@@ -1,7 +1,7 @@
-import { DatasetError } from '../dataset-error.js';
-import type { Documents } from '../documents/documents.js';
-import { mapLines, readWholeLines } from '../documents/lines.js';
-import { line, type Format, type Item } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Documents } from '../fetch/documents.js';
+import { mapLines, readWholeLines } from '../readers/text-lines.js';
+import type { Format, Item } from './list-format.js';
 
 /** The beginning of a web page or of JSON. No name begins like this. */
 const OTHER_FORMAT = /^\s*[<{[]/;
@@ -14,7 +14,6 @@ const EXPECTED = 'expected a name, or a name and a version';
  * because it may be cut off.
  */
 export const lines: Format = {
-  place: line,
   replaces: () => true,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();

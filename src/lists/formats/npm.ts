@@ -1,7 +1,7 @@
-import { DatasetError } from '../dataset-error.js';
-import type { Documents } from '../documents/documents.js';
-import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
-import { isObject, type Format, type Item } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Documents } from '../fetch/documents.js';
+import { JSON_HEADERS, readJson, type Containers } from '../readers/json-members.js';
+import { isObject, type Format, type Item } from './list-format.js';
 
 /** Number of rows requested per page, about one megabyte. Servers may send fewer rows. */
 const LIMIT = 10_000;

@@ -1,10 +1,10 @@
 import { canonicalName, type NameRule } from '../../util/name-rule.js';
-import { DatasetError } from '../dataset-error.js';
-import type { Document, Documents } from '../documents/documents.js';
-import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
-import { nameOf } from '../package-check.js';
-import { NameTable } from '../name-table.js';
-import { isObject, type Format, type Item, type ReadOptions } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Document, Documents } from '../fetch/documents.js';
+import { JSON_HEADERS, readJson, type Containers } from '../readers/json-members.js';
+import { nameOf } from './package-check.js';
+import { NameTable } from './name-table.js';
+import { isObject, type Format, type Item, type ReadOptions } from './list-format.js';
 
 /** Lists of all names. */
 const COMPLETE = ['packageNames', 'available-packages'];
@@ -36,7 +36,6 @@ interface Found {
  * Composer, empty members count as absent. A name may appear in several members.
  */
 export const packagist: Format = {
-  nameRule: 'lowercase',
   place: (at) => (typeof at === 'number' ? `package ${at}` : at),
   async *read(documents: Documents, { nameRule }: ReadOptions): AsyncGenerator<Item[]> {
     const partial = await NameTable.create();

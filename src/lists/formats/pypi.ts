@@ -1,12 +1,12 @@
 import { canonicalName } from '../../util/name-rule.js';
 import { percentDecoded } from '../../util/percent-decoded.js';
 import { quote } from '../../util/reason-text.js';
-import { DatasetError } from '../dataset-error.js';
-import { peek } from '../documents/decompress.js';
-import { InterruptedError, type Documents } from '../documents/documents.js';
-import { readJson, type Containers } from '../documents/json.js';
-import { NameTable } from '../name-table.js';
-import { isObject, type Format, type Item, type ListedPackage } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { peek } from '../fetch/decompress.js';
+import { InterruptedError, type Documents } from '../fetch/documents.js';
+import { readJson, type Containers } from '../readers/json-members.js';
+import { NameTable } from './name-table.js';
+import { isObject, type Format, type Item, type ListedPackage } from './list-format.js';
 
 /** The headers of pip, which every server supports. */
 const HEADERS = {
@@ -30,7 +30,6 @@ const MAX_TEXT = 1024;
  * lead to a project. A mirror is often a plain folder of a web server. The folder listing is then the index.
  */
 export const pypi: Format = {
-  nameRule: 'pypi',
   place: (at) => (typeof at === 'number' ? `projects[${at}]` : at),
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', HEADERS);

@@ -1,11 +1,11 @@
 import { canonicalName, type NameRule } from '../../util/name-rule.js';
 import { quote } from '../../util/reason-text.js';
-import { DatasetError } from '../dataset-error.js';
-import type { Documents } from '../documents/documents.js';
-import { peek } from '../documents/decompress.js';
-import { mapLines, NOT_UTF8, readWholeLines } from '../documents/lines.js';
-import { NameTable } from '../name-table.js';
-import { line, type Format, type Item, type ReadOptions } from './format.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import type { Documents } from '../fetch/documents.js';
+import { peek } from '../fetch/decompress.js';
+import { mapLines, NOT_UTF8, readWholeLines } from '../readers/text-lines.js';
+import { NameTable } from './name-table.js';
+import type { Format, Item, ReadOptions } from './list-format.js';
 import { compareGemVersions, isPrerelease } from './versions.js';
 
 /** `version[-platform]`; a leading hyphen withdraws the version. A version begins with a digit. */
@@ -36,7 +36,6 @@ const LINE_BYTES = 32;
  * servers (Geminabox, Gemstash, Artifactory, mirrors) omit the lines before `---`, the `---` itself, or the checksums.
  */
 export const rubygems: Format = {
-  place: line,
   async *read(documents: Documents, { nameRule }: ReadOptions): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', { 'Accept-Encoding': 'gzip' });
     const { start, chunks } = await peek(document.text());

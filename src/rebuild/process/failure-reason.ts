@@ -1,7 +1,7 @@
 import { errors } from '@elastic/elasticsearch';
 import { describeAuthError, isSilent } from '../../elasticsearch/elasticsearch.js';
 import { messageOf } from '../../util/error-message.js';
-import { DatasetError } from '../../lists/dataset-error.js';
+import { DatasetError } from '../../lists/fetch/dataset-error.js';
 
 /** Kinds of failures. A metric has them as values of its label `reason`. */
 export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { SkippedRows } from '../../lists/dataset-error.js';
+import type { SkippedRows } from '../../lists/fetch/dataset-error.js';
 import { MAX_REASON_LENGTH, truncateReason } from '../../util/reason-text.js';
 import { createRedactor } from '../../util/redact.js';
 import { FAILURE_KINDS, failureKind, reasonOf } from './failure-reason.js';

@@ -1,7 +1,7 @@
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
 import { isReadable, type FoundIndex } from '../../snapshot/snapshot.js';
-import { DatasetError } from '../../lists/dataset-error.js';
+import { DatasetError } from '../../lists/fetch/dataset-error.js';
 import type { Weights } from '../../lists/weights.js';
 import type { RetryOptions } from '../retry.js';
 import { PageReader } from './page-reader.js';
@@ -21,9 +21,8 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
 }
 
 /**
- * Compares the weights of the served snapshot with the new weights. The packages of the new snapshot must have been
- * passed to `weights.join`. If the served snapshot cannot be searched, the error is logged, and all new weights are
- * accepted: the new snapshot may solve the problem.
+ * Compares the weights of the served snapshot with the new weights. If the served snapshot cannot be searched, the
+ * error is logged, and all new weights are accepted: the new snapshot may solve the problem.
  * @param pool must have a long timeout.
  * @throws {DatasetError} if fewer than half of the names that had a weight have one now.
  */
@@ -42,7 +41,7 @@ export async function assertWeightsKept(
     do {
       const { entries, last } = await pages.read(after);
       had += entries.length;
-      have += entries.filter((entry) => weights.hasWeight(decodeEntry(entry).name)).length;
+      have += entries.filter((entry) => weights.of(decodeEntry(entry).name) > 0).length;
       after = last;
     } while (after !== undefined);
   } catch (error) {

@@ -2,9 +2,9 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { PackageEntry } from '../../../src/snapshot/package-document.js';
-import { BadRows } from '../../../src/lists/dataset-error.js';
-import { Documents } from '../../../src/lists/documents/documents.js';
-import { line, type Item } from '../../../src/lists/formats/format.js';
+import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
+import { Documents } from '../../../src/lists/fetch/documents.js';
+import type { Item } from '../../../src/lists/formats/list-format.js';
 import { PackageFile } from '../../../src/lists/package-file.js';
 import { checkPackages } from '../../../src/lists/checked-packages.js';
 import { NAME_RULES, type NameRule } from '../../../src/util/name-rule.js';
@@ -44,7 +44,7 @@ async function check(
   const badRows = new BadRows(maxBadRows, pino({ level: 'warn', base: null }, { write }));
   const read = () => (typeof rows === 'function' ? rows() : batchesOf(rows));
   const options = { packageUrlTemplate: undefined, jsonPaths: { items: [] }, nameRule };
-  const file = await PackageFile.create({ place: line, read }, options);
+  const file = await PackageFile.create({ read }, options);
   try {
     const { signal } = new AbortController();
     const transfer = { windowMs: 1000, signal };

@@ -13,7 +13,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { DatasetError, BadRows } from '../../../src/lists/dataset-error.js';
+import { DatasetError, BadRows } from '../../../src/lists/fetch/dataset-error.js';
 import type { DownloadedDataset } from '../../../src/lists/download.js';
 import { reasonOf } from '../../../src/rebuild/process/failure-reason.js';
 import { checkPackages } from '../../../src/lists/checked-packages.js';

@@ -1,10 +1,11 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { BadRows } from '../../../src/lists/dataset-error.js';
+import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
 import { ofWeights, Weights } from '../../../src/lists/weights.js';
 import type { NameRule } from '../../../src/util/name-rule.js';
 import { streamOf } from '../../support/batches.js';
+import { hashedPackages } from '../../support/hashed-packages.js';
 import { readRows } from '../../support/rows.js';
 
 /** The weight of a row with this field, or the reason why it is bad. */
@@ -53,40 +54,38 @@ describe('A document of weights', () => {
     const { max = 0, rule = 'exact', columns = COLUMNS } = options;
     const badRows = new BadRows(max, pino({ level: 'silent' }));
     const chunks = Array.from(Buffer.from(document), (byte) => Buffer.of(byte));
-    const weights = await Weights.read(streamOf(chunks), columns, rule, badRows).catch((error: unknown) => {
-      throw ofWeights(error);
-    });
-    const entries = names.map((name, i) => ({
-      no: i + 1,
-      name,
-      version: '1',
-      url: 'https://registry.example/',
-      weight: 9,
-    }));
-    weights.join(entries);
-    const found = entries.map(({ weight }) => weight);
+    const packages = await hashedPackages(names, rule);
+    const weights = await Weights.read(streamOf(chunks), columns, packages, badRows).catch(
+      (error: unknown) => {
+        throw ofWeights(error);
+      },
+    );
+    const found = names.map((name) => weights.of(name));
     return { found, counts: weights.counts, bad: badRows.skipped.first, warning: weights.warning };
   }
 
-  for (const [what, document] of [
-    ['CSV', 'name,weight\na,1\nb,\na,3\na,2\nunknown,4\nzero,0\n'],
+  for (const [what, rows, document] of [
+    ['CSV', 6, 'name,weight\na,1\nb,\na,3\na,2\nunknown,4\nzero,0\n'],
     [
       'CSV with other columns, a byte order mark and CRLF',
+      4,
       '\uFEFFweight,x,name\r\n3,,a\r\n4,,"unknown"\r\n,,b\r\n,,zero\r\n',
     ],
     [
       'JSON lines',
+      4,
       '{"name":"a","weight":"3"}\n\n{"name":"unknown"}\r\n {"name":"b","weight":null}\n{"weight":0,"name":"zero"}',
     ],
     [
       'JSON lines with a byte order mark',
+      4,
       '\uFEFF \n{"name":"a","weight":3}\n{"name":"b"}\n{"name":"zero"}\n{"name":"u"}\n',
     ],
   ] as const) {
     it(`is read: ${what}`, async () => {
       const { found, counts, bad } = await join(document, ['zero', 'a', 'A', 'b', 'c']);
       expect(found).to.deep.equal([0, 3, 0, 0, 0]);
-      expect(counts).to.deep.equal({ names: 4, unknown: 1 });
+      expect(counts).to.deep.equal({ names: rows, unknown: 1 });
       expect(bad).to.deep.equal([]);
     });
   }
@@ -111,6 +110,17 @@ describe('A document of weights', () => {
     const names = ['foo-bar', 'FOO.BAR', 'foobar'];
     expect((await join(document, names, { rule: 'pypi' })).found).to.deep.equal([2, 2, 0]);
     expect((await join(document, names)).found).to.deep.equal([0, 0, 0]);
+  });
+
+  it('is joined by name where packages share a hash', async () => {
+    const names = ['Ab', 'cd', 'cd', 'e', 'fgh'];
+    const packages = await hashedPackages(names, 'lowercase', (name) => BigInt(name.length));
+    const document = Buffer.from('name,weight\nCD,3\nab,1\nAB,2\nefgh,9\ne,4\n');
+    const badRows = new BadRows(0, pino({ level: 'silent' }));
+    const weights = await Weights.read(streamOf([document]), COLUMNS, packages, badRows);
+    const found = ['ab', 'cd', 'e', 'fgh', 'ij'].map((name) => weights.of(name));
+    expect(found).to.deep.equal([2, 3, 4, 0, 0]);
+    expect(weights.counts).to.deep.equal({ names: 5, unknown: 1 });
   });
 
   const BAD_ROWS: [document: string, ...reasons: string[]][] = [

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DatasetError } from '../../../src/lists/dataset-error.js';
+import { DatasetError } from '../../../src/lists/fetch/dataset-error.js';
 import { quote, truncateReason } from '../../../src/util/reason-text.js';
 
 const MANY = 1_000_000;

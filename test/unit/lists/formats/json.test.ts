@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import type { JsonPaths } from '../../../../src/config/json-paths.js';
-import { Document, Documents } from '../../../../src/lists/documents/documents.js';
+import { Document, Documents } from '../../../../src/lists/fetch/documents.js';
 import { jsonFormat, MAX_PAGES } from '../../../../src/lists/formats/json.js';
 import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
 

@@ -1,7 +1,7 @@
 import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { ElasticsearchUnavailableError } from '../../../../src/elasticsearch/elasticsearch-errors.js';
-import { DatasetError } from '../../../../src/lists/dataset-error.js';
+import { DatasetError } from '../../../../src/lists/fetch/dataset-error.js';
 import { failureKind, reasonOf } from '../../../../src/rebuild/process/failure-reason.js';
 import { LockLostError } from '../../../../src/rebuild/process/lock.js';
 import { failed } from '../../../../src/rebuild/process/outcome.js';

@@ -2,13 +2,13 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { SearchPool } from '../../../../src/elasticsearch/search-pool.js';
-import { BadRows, DatasetError } from '../../../../src/lists/dataset-error.js';
+import { BadRows, DatasetError } from '../../../../src/lists/fetch/dataset-error.js';
 import { Weights } from '../../../../src/lists/weights.js';
 import { assertNotShrunk, assertWeightsKept } from '../../../../src/rebuild/steps/losses.js';
 import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';
 import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
 import { streamOf } from '../../../support/batches.js';
-import { packagesNamed } from '../../../support/datasets.js';
+import { hashedPackages } from '../../../support/hashed-packages.js';
 import { STEP } from '../../../support/step.js';
 
 const SERVED = { index: 'old', meta: { has_weights: true } } as unknown as FoundIndex;
@@ -34,9 +34,8 @@ function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {
 async function weightsOf(names: readonly string[], known = names): Promise<Weights> {
   const csv = Buffer.from(`name,weight\n${names.map((name) => `${name},1\n`).join('')}`);
   const columns = { name: 'name', weight: 'weight' };
-  const weights = await Weights.read(streamOf([csv]), columns, 'exact', new BadRows(0, STEP.log));
-  weights.join(packagesNamed(known));
-  return weights;
+  const packages = await hashedPackages(known);
+  return Weights.read(streamOf([csv]), columns, packages, new BadRows(0, STEP.log));
 }
 
 describe('assertWeightsKept', () => {

@@ -1,8 +1,8 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../../src/snapshot/package-document.js';
-import { packagesNamed, toCsv } from '../../support/datasets.js';
-import { readRows, type Row } from '../../support/rows.js';
+import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
+import { packagesNamed, toCsv } from '../../../support/datasets.js';
+import { readRows, type Row } from '../../../support/rows.js';
 
 function rowsOf(csv: string, urlTemplate?: string): Promise<Row[]> {
   return readRows([Buffer.from(csv)], urlTemplate);

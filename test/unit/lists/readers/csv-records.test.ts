@@ -1,8 +1,8 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
-import { readCsv, type CsvRecord } from '../../../src/lists/csv.js';
-import { chunksOf, itemsOf, streamOf } from '../../support/batches.js';
-import { pick, seededRandom } from '../../fixtures/random.js';
+import { readCsv, type CsvRecord } from '../../../../src/lists/readers/csv-records.js';
+import { chunksOf, itemsOf, streamOf } from '../../../support/batches.js';
+import { pick, seededRandom } from '../../../fixtures/random.js';
 
 /** All records of a CSV that arrives in these chunks. */
 function recordsOf(...chunks: (string | Buffer)[]): Promise<CsvRecord[]> {

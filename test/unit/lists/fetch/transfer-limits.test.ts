@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { enforceMinimumRate } from '../../../src/lists/transfer-limits.js';
+import { enforceMinimumRate } from '../../../../src/lists/fetch/transfer-limits.js';
 
 const WINDOW_MS = 400;
 const NEVER = new AbortController().signal;

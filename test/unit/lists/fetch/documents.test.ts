@@ -5,8 +5,8 @@ import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { Documents } from '../../../../src/lists/documents/documents.js';
-import { openTemporaryFile } from '../../../../src/lists/temporary-file.js';
+import { Documents } from '../../../../src/lists/fetch/documents.js';
+import { openTemporaryFile } from '../../../../src/lists/fetch/temporary-file.js';
 import {
   convert,
   downloadList,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { CHUNK_BYTES, gunzip, isGzip } from '../../../../src/lists/documents/decompress.js';
+import { CHUNK_BYTES, gunzip, isGzip } from '../../../../src/lists/fetch/decompress.js';
 
 async function textOf(source: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];

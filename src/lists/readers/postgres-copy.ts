@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { DatasetError } from '../dataset-error.js';
-import type { BadItem } from '../formats/format.js';
-import { NOT_UTF8 } from './lines.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { NOT_UTF8 } from './text-lines.js';
 import type { FileReader } from './tar.js';
 
 const QUOTE = 0x22;
@@ -12,12 +11,12 @@ const LF = 0x0a;
 const MAX_VALUE_BYTES = 2 ** 16;
 
 /** The values of a record; `at` is its number (the header is number 1). NULL is read as an empty string. */
-type CopyRecord = { at: number; values: string[] } | BadItem;
+type CopyRecord = { at: number; values: string[] } | { at: string; reason: string };
 
 /**
  * Reads some columns of a CSV with a header, written by PostgreSQL (`COPY … WITH (FORMAT csv, HEADER)`,
  * https://www.postgresql.org/docs/current/sql-copy.html). Values of other columns, such as readmes, may have any
- * length, because they are not held in memory. `lists/csv.ts` holds whole records, so it limits their length.
+ * length, because they are not held in memory. `csv-records.ts` holds whole records, so it limits their length.
  */
 export class CopyReader implements FileReader {
   /** Number of records, with the header. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { encodeRecord, type ChangeRecord } from '../../../src/snapshot/change-record.js';
-import { readChanges } from '../../../src/search/changes.js';
+import { readChanges } from '../../../src/search/changes-page.js';
 import type { SearchBody } from '../../../src/elasticsearch/msearch.js';
 
 const SNAPSHOTS = ['s1', 's2'];

@@ -2,12 +2,12 @@ import { writeFile, type FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { quote } from '../../util/reason-text.js';
-import { DatasetError, describeFailure, OriginUnavailableError } from '../dataset-error.js';
-import { firstPlausibleDate, gzipDate } from '../dates.js';
+import { DatasetError, describeFailure, OriginUnavailableError } from './dataset-error.js';
+import { firstPlausibleDate, gzipDate } from './dates.js';
 import type { Validators } from '../../snapshot/snapshot-meta.js';
-import { openFile, openHttp, type DocumentOrigin, type HttpOptions } from '../origin.js';
-import { chunksOf, limitByFreeSpace } from '../temporary-file.js';
-import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
+import { openFile, openHttp, type DocumentOrigin, type HttpOptions } from './origin.js';
+import { chunksOf, limitByFreeSpace } from './temporary-file.js';
+import { enforceMinimumRate, type Transfer } from './transfer-limits.js';
 import { decompress, peek } from './decompress.js';
 
 /**

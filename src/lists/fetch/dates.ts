@@ -1,4 +1,4 @@
-import { isGzip } from './documents/decompress.js';
+import { isGzip } from './decompress.js';
 
 /** Maximum time by which the clock of an origin may be ahead, in milliseconds. A later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;

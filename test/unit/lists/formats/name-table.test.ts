@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import xxhash from 'xxhash-wasm';
-import { NameTable } from '../../../src/lists/name-table.js';
+import { NameTable } from '../../../../src/lists/formats/name-table.js';
 
 const text = fc.string({ unit: 'binary' }).filter((one) => one.isWellFormed());
 const addressesIn = (table: NameTable) => [...table.map((address) => address)].flat();
@@ -28,16 +28,6 @@ describe('NameTable', () => {
         }
       }),
     );
-  });
-
-  it('counts each marked name once', async () => {
-    const table = await NameTable.create();
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => table.add(name)) as [number, number, number];
-    for (const address of [a, a, b]) table.mark(address);
-    table.push(a, 'text');
-    expect([table.size, table.marked]).to.deep.equal([3, 2]);
-    expect([a, b, c].map((address) => table.isMarked(address))).to.deep.equal([true, true, false]);
-    expect([a, b, c].map((address) => table.nameAt(address))).to.deep.equal(['a', 'b', 'c']);
   });
 
   it('tells names apart whose hashes are equal, and names of 512 bytes', async () => {

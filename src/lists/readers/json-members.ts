@@ -1,8 +1,8 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { JSONParser, TokenType, type ParsedTokenInfo } from '@streamparser/json';
-import { DatasetError } from '../dataset-error.js';
-import { peek } from './decompress.js';
-import { InterruptedError } from './documents.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { peek } from '../fetch/decompress.js';
+import { InterruptedError } from '../fetch/documents.js';
 
 /** A value of a document. */
 export interface JsonMember {

@@ -3,7 +3,7 @@ import { open, statfs, unlink, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
-import { CHUNK_BYTES } from './documents/decompress.js';
+import { CHUNK_BYTES } from './decompress.js';
 
 /**
  * Bytes written between two checks of the free space. Each check requires `SPACE_CHECK_BYTES` of free space in addition

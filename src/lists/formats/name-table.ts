@@ -1,5 +1,5 @@
 import xxhash from 'xxhash-wasm';
-import { DatasetError } from './dataset-error.js';
+import { DatasetError } from '../fetch/dataset-error.js';
 
 /** Default maximum number of names in a table. With a version of ten characters each, they take 120 MB. */
 const MAX_NAMES = 2_000_000;
@@ -20,10 +20,9 @@ const HASH = 16;
 const TEXT_HEAD_BYTES = 8;
 const NAME_HEAD_BYTES = 20;
 
-/** Flags in the size. */
+/** Flag in the size. */
 const IS_TEXT = 0x80000000;
-const IS_MARKED = 0x40000000;
-const SIZE_MASK = 0x3fffffff;
+const SIZE_MASK = 0x7fffffff;
 
 /** Number of items in a batch: few enough to save memory, and enough to make the cost per batch negligible. */
 const BATCH = 1000;
@@ -38,7 +37,7 @@ const NONE = 0;
 const MAX_LOAD = 0.5;
 
 /**
- * Names in the order of their first occurrence, each with a number, a mark and texts, such as versions. They are stored
+ * Names in the order of their first occurrence, each with a number and texts, such as versions. They are stored
  * outside the heap, because a `Map` of 2,000,000 strings would exceed `HEAP_MB` of a rebuild. A name takes its UTF-8
  * bytes, 20 more bytes, and 8 to 16 bytes of slots. A name is identified by its address, which is never 0. Its hash
  * selects the first slot to search. Two names are equal only if all their bytes are equal.
@@ -51,7 +50,6 @@ export class NameTable {
   /** Addresses of names, by the hash of the name (open addressing). */
   #slots = new Uint32Array(2 ** 12);
   #size = 0;
-  #marked = 0;
 
   private constructor(
     private readonly hashOf: (name: string) => number,
@@ -66,11 +64,6 @@ export class NameTable {
   /** Number of names. */
   get size(): number {
     return this.#size;
-  }
-
-  /** Number of marked names. */
-  get marked(): number {
-    return this.#marked;
   }
 
   /** The address of a name; 0 if it is missing. */
@@ -128,16 +121,6 @@ export class NameTable {
 
   setNumber(address: number, number: number): void {
     this.#blockOf(address).writeDoubleLE(number, startOf(address) + NUMBER);
-  }
-
-  isMarked(address: number): boolean {
-    return (this.#read(address) & IS_MARKED) !== 0;
-  }
-
-  mark(address: number): void {
-    if (this.isMarked(address)) return;
-    this.#marked++;
-    this.#write(address, this.#read(address) | IS_MARKED);
   }
 
   /** Adds a text to a name. */

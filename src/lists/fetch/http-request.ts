@@ -8,9 +8,9 @@ import {
 import { request as requestHttps } from 'node:https';
 import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
-import { PROJECT_FOLDER } from '../util/project-folder.js';
-import { withDeadline } from '../util/deadline.js';
-import { ProxyError, proxyOf } from '../util/proxy.js';
+import { PROJECT_FOLDER } from '../../util/project-folder.js';
+import { withDeadline } from '../../util/deadline.js';
+import { ProxyError, proxyOf } from '../../util/proxy.js';
 import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import type { Transfer } from './transfer-limits.js';
 

@@ -1,5 +1,5 @@
 import type { ReadEntry } from 'tar';
-import { DatasetError } from '../dataset-error.js';
+import { DatasetError } from '../fetch/dataset-error.js';
 
 /** Receives the bytes of a file. */
 export interface FileReader {

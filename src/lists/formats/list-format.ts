@@ -1,7 +1,6 @@
 import type { DatasetConfig } from '../../config/config.js';
 import type { OptionalField } from '../../snapshot/package-fields.js';
-import type { NameRule } from '../../util/name-rule.js';
-import type { Documents } from '../documents/documents.js';
+import type { Documents } from '../fetch/documents.js';
 
 /** A place in a document: the number of a line or item, or a key. */
 export type Place = number | string;
@@ -18,39 +17,28 @@ export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   isLossy?: boolean;
 }
 
-/** An item of a list that cannot be read as a package. */
-export interface BadItem {
-  at: Place;
-  reason: string;
-}
-
-export type Item = ListedPackage | BadItem;
+/** A package, or the reason why an item of a list cannot be read as one. */
+export type Item = ListedPackage | { at: Place; reason: string };
 
 /** Settings that a few formats need. */
 export type ReadOptions = Pick<DatasetConfig, 'jsonPaths' | 'nameRule' | 'packageUrlTemplate'>;
 
-/** A format of lists of packages. */
+/** How lists of a format are read. `config/dataset-format` has the other traits of formats. */
 export interface Format {
-  /** The place of an item, as text. */
-  place: (at: Place) => string;
+  /** The place of an item, as text; `line <at>` by default. */
+  place?: (at: Place) => string;
   /**
    * Reads a list while it is transferred.
    * @returns its items in batches. Packages without `no` are in the order of the list. Items are checked later.
    * @throws {DatasetError} if the list is not complete or not in this format. The caller adds the name of the document.
    */
   read: (documents: Documents, options: ReadOptions) => AsyncIterable<readonly Item[]>;
-  /** Whether packages can have a URL. Otherwise, `PACKAGE_URL_TEMPLATE` must be set. */
-  hasUrls?: true;
-  /** How the registry of this format compares names; `exact` by default. */
-  nameRule?: NameRule;
   /**
    * Whether a later version of a repeated name replaces an earlier one. Without this function, a repeated name is an
    * error, unless `read` yields it once.
    */
   replaces?: (later: string, earlier: string) => boolean;
 }
-
-export const line = (at: Place) => `line ${at}`;
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,7 +1,7 @@
 import Parser from 'csv-stream/lib/parser.js';
-import { quote } from '../util/reason-text.js';
-import { DatasetError } from './dataset-error.js';
-import { BARE_RETURNS, hasBareReturns, NOT_UTF8, readLines, type Lines } from './documents/lines.js';
+import { quote } from '../../util/reason-text.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { BARE_RETURNS, hasBareReturns, NOT_UTF8, readLines, type Lines } from './text-lines.js';
 
 /** One record: its fields, or the reason why it is invalid. `line` is the number of its first line, from 1. */
 export type CsvRecord = { line: number; fields: string[] } | { line: number; reason: string };
@@ -38,6 +38,45 @@ export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<Cs
   for await (const lines of readLines(source, MAX_LINE_BYTES, ', so this is not CSV'))
     yield reader.read(lines);
   yield reader.end();
+}
+
+/**
+ * The values of some columns of a row: text in a CSV, any type in JSON lines, and undefined if the column does not
+ * exist.
+ */
+export interface Values {
+  at: number;
+  values: unknown[];
+}
+
+/** A row of a document, or the reason why it is invalid. */
+export type Row = Values | { at: number; reason: string };
+
+/**
+ * Reads some columns of a CSV.
+ * @param indexesOf returns the index of each of these columns in the header; -1 for a missing column.
+ */
+export async function* readColumns(
+  source: AsyncIterable<Buffer>,
+  indexesOf: (header: string[]) => number[],
+): AsyncGenerator<Row[]> {
+  let width = 0;
+  let indexes: number[] | undefined;
+  for await (const records of readCsv(source)) {
+    const rows: Row[] = [];
+    for (const record of records) {
+      const { line: at } = record;
+      if (indexes === undefined) {
+        if ('reason' in record) throw new DatasetError(`line ${at} (the header): ${record.reason}`);
+        indexes = indexesOf(record.fields);
+        width = record.fields.length;
+      } else if ('reason' in record) rows.push({ at, reason: record.reason });
+      else if (record.fields.length !== width)
+        rows.push({ at, reason: `${record.fields.length} fields instead of ${width}` });
+      else rows.push({ at, values: indexes.map((index) => record.fields[index]) });
+    }
+    yield rows;
+  }
 }
 
 /** Joins lines into records, and rejects records with errors that csv-stream's parser does not detect. */

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { CopyReader } from '../../../../src/lists/documents/postgres-csv.js';
-import { readJson, type Containers, type JsonMember } from '../../../../src/lists/documents/json.js';
-import { readLines } from '../../../../src/lists/documents/lines.js';
+import { CopyReader } from '../../../../src/lists/readers/postgres-copy.js';
+import { readJson, type Containers, type JsonMember } from '../../../../src/lists/readers/json-members.js';
+import { readLines } from '../../../../src/lists/readers/text-lines.js';
 
 const text = fc.string({ unit: 'binary' }).filter((one) => one.isWellFormed());
 const size = fc.integer({ min: 1, max: 20 });

@@ -5,11 +5,11 @@ import {
   withOptional,
   type OptionalField,
   type PackageEntry,
-} from '../snapshot/package-fields.js';
-import { quote } from '../util/reason-text.js';
-import { DatasetError } from './dataset-error.js';
-import { NOT_UTF8 } from './documents/lines.js';
-import type { Item, ListedPackage } from './formats/format.js';
+} from '../../snapshot/package-fields.js';
+import { quote } from '../../util/reason-text.js';
+import { DatasetError } from '../fetch/dataset-error.js';
+import { NOT_UTF8 } from '../readers/text-lines.js';
+import type { Item, ListedPackage } from './list-format.js';
 
 /** Version of a package whose version is missing or empty. */
 const DEFAULT_VERSION = 'latest';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { withDeadline } from '../util/deadline.js';
+import { withDeadline } from '../../util/deadline.js';
 import { OriginUnavailableError } from './dataset-error.js';
 
 /**

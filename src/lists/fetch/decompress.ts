@@ -1,6 +1,6 @@
 import { ReadableStream } from 'node:stream/web';
 import { createGunzip, type Gunzip } from 'node:zlib';
-import { DatasetError } from '../dataset-error.js';
+import { DatasetError } from './dataset-error.js';
 
 /**
  * Bytes of text per chunk: enough to make the cost of a read negligible, and few enough to hold the packages of a chunk

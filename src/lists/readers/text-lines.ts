@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { DatasetError } from '../dataset-error.js';
+import { DatasetError } from '../fetch/dataset-error.js';
 
 /** Maximum length of a line, in bytes. It limits memory. A line with all versions of a package is shorter. */
 const MAX_LINE_BYTES = 16 * 2 ** 20;
