@@ -40,6 +40,11 @@ function findChromium(): string {
   );
 }
 
+/** Starts a real browser. */
+export function launchChromium(): Promise<Browser> {
+  return chromium.launch({ executablePath: findChromium(), args: FLAGS });
+}
+
 /** The browser of a suite. */
 export interface SuiteBrowser {
   /**
@@ -63,7 +68,7 @@ export function useBrowser(): SuiteBrowser {
   const complaints = () => collected.splice(0);
   before(async function () {
     this.timeout(60_000);
-    browser = await chromium.launch({ executablePath: findChromium(), args: FLAGS });
+    browser = await launchChromium();
   });
   afterEach(async () => {
     await Promise.all((browser?.contexts() ?? []).map((context) => context.close()));
