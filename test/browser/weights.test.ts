@@ -97,11 +97,7 @@ describe('The search page with weights', function () {
     await page.keyboard.type('react');
     await waitForText(page, 'The first 50 of 622 packages with “react” in the name.');
     expect(page.url()).to.equal(`${suite.service.url}/?q=react&sort=name`);
-    await page.getByRole('link', { name: 'Show up to 500' }).click();
-    await page.getByRole('link', { name: 'Show up to 1,000' }).click();
-    await waitForText(page, /^622 packages/);
-    const all = WEIGHTS.map(([name]) => name).filter((name) => name.startsWith('use-react'));
-    expect((await names(page)).slice(62)).to.deep.equal(all.toSorted());
+    expect((await names(page))[1]).to.equal('react-10');
   });
 
   it('shows rounded weights beside exact ones for screen readers', async () => {
