@@ -28,7 +28,7 @@ if [ "${1:-}" = nightly ]; then
   # One after the other, because most of them measure.
   run guard npm run --silent bench:guard
   run mutation sh -c "npm test --silent -- mutation && echo '1 passed, 0 failed'"
-  run million-names npm test --silent -- browser-million
+  run page sh -c "npm run --silent bench -- page && echo '1 passed, 0 failed'"
   # A lower rate than in the full soak, because the JVMs are cold.
   run soak npm run --silent soak -- --reads 24000 --rate 100 --short
   run upgrade npm test --silent -- upgrade
@@ -37,7 +37,7 @@ if [ "${1:-}" = nightly ]; then
   run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
   run containers scripts/with-docker.sh npm test --silent -- containers-all
   run kubernetes-score npm test --silent -- kubernetes-score
-  conclude guard mutation million-names soak upgrade cluster names histories containers kubernetes-score
+  conclude guard mutation page soak upgrade cluster names histories containers kubernetes-score
 fi
 
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then

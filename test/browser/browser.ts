@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type axe from 'axe-core';
@@ -12,7 +12,7 @@ import {
   type Route,
 } from 'playwright-core';
 
-/** Folder of screenshots, for inspection after a run; no test compares them. */
+/** Folder of screenshots of the end of each test, for inspection after a run; no test compares them. */
 const PICTURES = fileURLToPath(new URL('../../test-results/screenshots/', import.meta.url));
 
 /** The first is Chromium without its own windows: the same pages take a quarter of the processor time. */
@@ -40,6 +40,11 @@ function findChromium(): string {
   );
 }
 
+/** Starts a real browser. */
+export function launchChromium(): Promise<Browser> {
+  return chromium.launch({ executablePath: findChromium(), args: FLAGS });
+}
+
 /** The browser of a suite. */
 export interface SuiteBrowser {
   /**
@@ -63,10 +68,16 @@ export function useBrowser(): SuiteBrowser {
   const complaints = () => collected.splice(0);
   before(async function () {
     this.timeout(60_000);
-    browser = await chromium.launch({ executablePath: findChromium(), args: FLAGS });
+    browser = await launchChromium();
   });
-  afterEach(async () => {
-    await Promise.all((browser?.contexts() ?? []).map((context) => context.close()));
+  afterEach(async function () {
+    const contexts = browser?.contexts() ?? [];
+    const name = this.currentTest?.fullTitle().replaceAll(/\W+/g, '-');
+    await contexts
+      .at(-1)
+      ?.pages()[0]
+      ?.screenshot({ path: join(PICTURES, `${name}.png`) });
+    await Promise.all(contexts.map((context) => context.close()));
     expect(complaints(), 'complaints of the browser').to.deep.equal([]);
   });
   after(() => browser?.close());
@@ -152,13 +163,6 @@ export async function respond(page: Page, path: string, response: Respond): Prom
   return () => page.unroute(path);
 }
 
-/** Answers requests with a problem, which can be retried in a minute if it is a 503. @param path a glob. */
-export async function answerProblem(page: Page, path: string, status: number, body: object): Promise<void> {
-  const retry: Record<string, string> = status === 503 ? { 'Retry-After': '60' } : {};
-  const headers = { 'Content-Type': 'application/problem+json', ...retry };
-  await respond(page, path, { status, headers, body: JSON.stringify(body) });
-}
-
 /** Holds the service's responses back. @param path a glob. @returns a function that releases them. */
 export async function holdBack(page: Page, path: string): Promise<() => void> {
   let release: () => void = () => undefined;
@@ -178,12 +182,6 @@ export function focused(page: Page): Promise<string> {
     const { activeElement } = document;
     return activeElement?.querySelector('.name')?.textContent ?? activeElement?.id ?? '';
   });
-}
-
-/** Saves a screenshot of the viewport. */
-export async function screenshot(page: Page, name: string): Promise<void> {
-  mkdirSync(PICTURES, { recursive: true });
-  await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');

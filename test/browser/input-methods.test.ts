@@ -1,13 +1,5 @@
 import { expect } from 'chai';
-import {
-  focused,
-  recordRequests,
-  screenshot,
-  searchBox,
-  waitForHeading,
-  waitForText,
-  useBrowser,
-} from './browser.js';
+import { focused, recordRequests, searchBox, waitForHeading, waitForText, useBrowser } from './browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 
@@ -54,7 +46,6 @@ describe('Typing with an input method on the search page', function () {
       await compose(text, status);
       expect(await kept(), text).to.deep.equal(before);
     }
-    await screenshot(page, 'composing');
     await commit('にほん');
     await waitForText(page, '1 package with “にほん” in the name.');
     expect(requests('/search')).to.have.length(3);

@@ -7,7 +7,6 @@ import {
   hrefs,
   names,
   recordRequests,
-  screenshot,
   searchBox,
   waitForAlert,
   waitForHeading,
@@ -47,24 +46,20 @@ describe('Unusual names on the search page', function () {
   const suite = useService(() => packages);
   const browser = useBrowser();
 
-  it('are shown unchanged, link to the registry, and never make the page wider than a phone', async () => {
+  it('never make the page wider than a phone', async () => {
     const page = await browser.show(suite.service.url, { viewport: { width: 320, height: 600 } });
     expect(await names(page)).to.deep.equal([...WILD, ...SHORT]);
     expect(await hrefs(page)).to.deep.equal(packages.map(({ url }) => url));
     expect(await contentWidth(page)).to.equal(320);
-    await screenshot(page, 'names');
-    await page.getByRole('link', { name: 'tab' }).scrollIntoViewIfNeeded();
-    await screenshot(page, 'names-end');
     await searchBox(page).fill('long-');
     await waitForText(page, '1 package with');
     expect(await contentWidth(page)).to.equal(320);
     await searchBox(page).fill(LONGEST.slice(0, 100));
     await waitForText(page, LONGEST.slice(0, 100));
     expect(await contentWidth(page)).to.equal(320);
-    await screenshot(page, 'names-long-query');
   });
 
-  it('are found by their own text, fully highlighted, from the search box and from the URL', async () => {
+  it('are found by their own text', async () => {
     const page = await browser.show(suite.service.url);
     for (const name of WILD) {
       const query = Array.from(name).slice(0, 100).join('').trim();
@@ -82,19 +77,17 @@ describe('Unusual names on the search page', function () {
     }
   });
 
-  it('are found by a single character, with one request after a pause or Enter', async () => {
+  it('are found by a single character with one request', async () => {
     const page = await browser.show(suite.service.url);
     const sent = recordRequests(page);
-    const lookups = () => sent.filter((path) => path.startsWith('/lookup'));
     for (const name of SHORT) {
       await searchBox(page).fill(name);
       await waitForText(page, `The package named “${name}”.`);
       expect(await names(page)).to.deep.equal([name]);
-      expect(lookups()).to.deep.equal([`/lookup?${new URLSearchParams({ name }).toString()}`]);
-      sent.length = 0;
+      const lookups = sent.splice(0).filter((path) => path.startsWith('/lookup'));
+      expect(lookups).to.deep.equal([`/lookup?${new URLSearchParams({ name }).toString()}`]);
     }
     await expectAccessible(page);
-    await screenshot(page, 'one-character');
     await page.reload();
     await waitForText(page, 'The package named “🚀”.');
     for (const name of ['x', 'Q', 'か']) {
@@ -102,20 +95,22 @@ describe('Unusual names on the search page', function () {
       await waitForText(page, `No package is named “${name}”. To search within names, type`);
       expect(await names(page)).to.deep.equal([]);
     }
-    await screenshot(page, 'one-character-none');
-    await searchBox(page).fill('');
-    await waitForHeading(page, 'All packages');
+  });
+
+  it('of one character are found at once by Enter', async () => {
+    const page = await browser.show(suite.service.url);
     await page.keyboard.type('q');
     await page.keyboard.press('Enter');
     await waitForText(page, 'The package named “q”.');
     expect(await focused(page)).to.equal('q');
-    // The first letter of a longer name is not looked up.
-    await searchBox(page).fill('');
-    await waitForHeading(page, 'All packages');
-    sent.length = 0;
+  });
+
+  it('are not looked up by their first letter', async () => {
+    const page = await browser.show(suite.service.url);
+    const sent = recordRequests(page);
     await page.keyboard.type('dotted', { delay: 50 });
     await waitForText(page, '1 package with “dotted” in the name.');
-    expect(lookups()).to.deep.equal([]);
+    expect(sent.filter((path) => path.startsWith('/lookup'))).to.deep.equal([]);
   });
 });
 

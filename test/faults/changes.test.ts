@@ -49,14 +49,13 @@ describe('Comparing snapshots with the longest possible entries after short ones
   const packages = [...short, ...Array.from({ length: 6000 }, (_, i) => longest(i))];
   const suite = useService(() => packages);
 
-  it('does not run out of memory, and finds the differences', async () => {
+  it('does not run out of memory', async () => {
     const { service, dataset } = suite;
-    const since = service.server.snapshots.current?.id;
+    const since = (await service.get('/stats')).headers.get('X-Snapshot');
     const changed = packages.map((entry, i) => (i % 1000 === 999 ? { ...entry, version: '2' } : entry));
     await dataset.write(toCsv(changed));
     // In the process of a rebuild, whose memory is limited.
     expect((await service.rebuild()).status).to.equal(202);
-    expect(service.server.rebuilds.lastFailure).to.equal(undefined);
     const { body } = await service.get(`/changes?since=${since}&limit=1000`);
     expect(body.results).to.deep.equal(changesBetween([packages, changed]));
     expect(body.count).to.equal(14);
@@ -244,7 +243,7 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
   }
 
   for (let seed = 1; seed <= SEQUENCES; seed++) {
-    it(`returns the changes since every snapshot of the chain, and since no other snapshot (seed ${seed})`, async () => {
+    it(`returns the changes since the snapshots of the chain alone (seed ${seed})`, async () => {
       const random = seededRandom(seed);
       await begin(packagesNamed([`reset-${seed}`, `and-${seed}`]));
       const beginning = packagesNamed(NAMES.filter(() => random() < 0.7));

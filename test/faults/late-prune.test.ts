@@ -5,101 +5,12 @@ import { flip } from '../../src/rebuild/steps/flip.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { discard, prune } from '../../src/rebuild/steps/prune.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
-import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { bundledPackages, packagesNamed } from '../support/datasets.js';
-import { isBulk, isFlip } from '../support/engine-proxy.js';
+import { packagesNamed } from '../support/datasets.js';
+import { isFlip } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
-import { endLock, spawnReplica } from '../support/replicas.js';
-import { REBUILD, request } from '../support/service.js';
-import { SpawnedCli } from '../support/spawn-cli.js';
 import { keptIndices } from '../support/served-index.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
-import { rebuildsOf } from '../support/rebuild-processes.js';
-
-const PACKAGES = bundledPackages().slice(0, 400);
-
-describe('A process that is suspended until its lock expires', function () {
-  this.timeout(120_000);
-  const suite = useProxiedService(() => PACKAGES, UNCACHED);
-  const reading = useBackgroundReader(suite, [PACKAGES.length]);
-
-  /** Sends a signal to a process and its worker. */
-  function signal(program: SpawnedCli, name: NodeJS.Signals): void {
-    for (const worker of rebuildsOf(program.pid)) process.kill(worker, name);
-    program.signal(name);
-  }
-
-  let sleeper: SpawnedCli;
-  afterEach(async () => {
-    signal(sleeper, 'SIGKILL');
-    await sleeper.exit();
-  });
-
-  /** Starts a command on the suite's registry that reaches Elasticsearch through the proxy. */
-  function start(script: string): void {
-    const { service, dataset, proxy } = suite;
-    const env = { ...service.env, DATASET_URL: dataset.url, ELASTICSEARCH_URL: proxy.url };
-    sleeper = new SpawnedCli(script, env);
-  }
-
-  /**
-   * Calls `begin`, suspends the sleeper at a request, lets another replica rebuild after the end of the lock, and
-   * resumes the sleeper. @returns what is served before and after that rebuild.
-   */
-  async function overtake(begin: () => unknown, ...rule: Parameters<typeof suite.proxy.hold>) {
-    const { service, proxy } = suite;
-    const hold = proxy.hold(...rule);
-    await begin();
-    await hold.arrived;
-    signal(sleeper, 'SIGSTOP');
-    const before = await keptIndices(service);
-    await endLock(service);
-    expect((await service.rebuild()).status).to.equal(202);
-    const afterwards = await keptIndices(service);
-    expect(await service.indices()).to.have.members(afterwards);
-    signal(sleeper, 'SIGCONT');
-    hold.release();
-    return { before, afterwards };
-  }
-
-  /** Asserts that the sleeper has changed nothing after it was resumed. */
-  async function expectUnchanged(afterwards: (string | undefined)[]): Promise<void> {
-    expect(await keptIndices(suite.service)).to.deep.equal(afterwards);
-    expect(await suite.service.indices()).to.have.members(afterwards);
-  }
-
-  it('does not delete a newer snapshot if it resumes between flip and prune', async () => {
-    const { before, afterwards } = await overtake(() => start('cli/rebuild'), 'after', isFlip);
-    expect(afterwards[1], 'the previous snapshot').to.equal(before[0]);
-    expect(await sleeper.exit(), sleeper.stderr).to.equal(0);
-    await expectUnchanged(afterwards);
-  });
-
-  it('does not replace a newer snapshot if it resumes before a rollback', async () => {
-    // There is a previous snapshot.
-    await suite.publish(PACKAGES);
-    const { afterwards } = await overtake(() => start('cli/rollback'), 'before', isFlip);
-    expect(await sleeper.exit()).to.equal(1);
-    await expectUnchanged(afterwards);
-  });
-
-  it('does not replace a newer snapshot if it resumes during its load, and cleans up', async () => {
-    const begin = async () => {
-      sleeper = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url });
-      expect((await request((await sleeper.url()) + REBUILD)).status).to.equal(202);
-    };
-    const { afterwards } = await overtake(begin, 'before', isBulk);
-    await sleeper.prints(/the rebuild failed/, 20_000);
-    // The load, which continued, has not created another index.
-    await expectUnchanged(afterwards);
-    const { body } = await suite.service.get(REBUILD);
-    expect(body.last_failure, 'cleared by the later success').to.equal(null);
-    await suite.service.idle();
-  });
-
-  reading.itNoticesNothing();
-});
 
 describe('A discarded index', function () {
   this.timeout(120_000);
@@ -184,15 +95,15 @@ describe('A discarded index', function () {
   });
 
   it('is never the previous snapshot, even if the current index was deleted by hand', async () => {
-    const { elasticsearch, server } = suite.service;
+    const { elasticsearch } = suite.service;
     await suite.publish(packages);
     const [current = '', previous] = await keptIndices(suite.service);
     await elasticsearch.indices.delete({ index: current });
     // The next check finds no index, and a cold start builds one.
-    await waitFor(() => server.rebuilds.counts.rebuilt > 0, 'a cold start', 20_000);
-    const [rebuilt, kept] = await keptIndices(suite.service);
-    expect(rebuilt).not.to.equal(current);
-    expect(kept).to.equal(previous);
+    const served = async () => (await keptIndices(suite.service))[0];
+    await waitFor(async () => (await served()) !== undefined, 'a cold start', 20_000);
+    expect(await served()).not.to.equal(current);
+    expect((await keptIndices(suite.service))[1]).to.equal(previous);
     // The rebuild is counted before this replica has read the alias.
     const search = () => suite.service.get('/search?q=alpha');
     await waitFor(async () => (await search()).status === 200, 'the new snapshot to be served');

@@ -93,20 +93,31 @@ describe('A merge', function () {
   const suite = useProxiedService(() => packages, UNCACHED);
   const reading = useBackgroundReader(suite, [packages.length]);
 
-  it('is reported by /rebuild in bytes, and ends at once when the lock is lost', async () => {
-    const { service } = suite;
-    const served = await service.indices();
+  /** Starts a rebuild that is held before its merge. */
+  async function merging() {
     const held = suite.proxy.hold('before', isMerge);
-    expect((await service.get(REBUILD)).status).to.equal(202);
+    expect((await suite.service.get(REBUILD)).status).to.equal(202);
     await held.arrived;
+    return held;
+  }
+
+  it('is reported by /rebuild in bytes', async () => {
+    const held = await merging();
     let body: Record<string, unknown> = {};
     await waitFor(async () => {
-      ({ body } = await service.get(REBUILD));
+      ({ body } = await suite.service.get(REBUILD));
       return body['bytes'] !== null;
     }, 'the bytes');
     expect(body).to.include({ phase: 'merging', bytes: 0 });
     expect(body['total_bytes']).to.be.greaterThan(100_000);
+    held.release();
+    await suite.service.idle();
+  });
 
+  it('ends at once when the lock is lost', async () => {
+    const { service } = suite;
+    const served = await service.indices();
+    const held = await merging();
     const redis = new Redis(engines().redis.url);
     const key = `${service.slug}:rebuild-v2:lock`;
     await redis.set(key, 'another', 'PX', 8000);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { toCsv } from '../support/datasets.js';
 import { EngineProxy, isBulk, isCreation, isFlip, isMerge, type Matches } from '../support/engine-proxy.js';
@@ -23,35 +24,48 @@ const isPruning: Matches = (_method, path, body) =>
 /** Where a rebuild is, by a request that it is about to send, or has sent. Without one, it waits for its dataset. */
 type Point = [step: string, when?: 'before' | 'after', matches?: Matches];
 
-const BEFORE_FLIP: readonly Point[] = [
-  ['downloading'],
+const DOWNLOADING: Point = ['downloading'];
+const CREATED: Point = ['creating, after the request', 'after', isCreation];
+const LOADING: Point = ['loading', 'before', isBulk];
+const MERGED: Point = ['merging, after the request', 'after', isMerge];
+const FLIPPING: Point = ['flipping', 'before', isFlip];
+const FLIPPED: Point = ['flipping, after the request', 'after', isFlip];
+const PRUNING: Point = ['pruning', 'before', isPruning];
+const ALL: readonly Point[] = [
+  DOWNLOADING,
   ['creating, after checking', 'before', isCreation],
-  ['creating, after the request', 'after', isCreation],
-  ['loading', 'before', isBulk],
+  CREATED,
+  LOADING,
   ['merging', 'before', isMerge],
   ['verifying', 'before', isVerification],
   ['comparing', 'after', isComparison],
   ['replicating', 'before', isCopying],
-  ['flipping', 'before', isFlip],
+  FLIPPING,
+  FLIPPED,
+  PRUNING,
 ];
-const AFTER_FLIP: readonly Point[] = [
-  ['flipping, after the request', 'after', isFlip],
-  ['pruning', 'before', isPruning],
-];
+
+const hasFlipped = (point: Point) => [FLIPPED, PRUNING].includes(point);
 
 /** A rebuild that has begun, in a process of its own. */
 interface Begun {
   pid: number;
-  /** Waits for its end. @returns whether it says that it has succeeded; undefined if it says nothing. */
-  end(): Promise<boolean | undefined>;
+  server?: SpawnedCli;
+  /** Waits for its end. @returns what its server logs, or how its command exits. */
+  end(): Promise<string>;
 }
 
-describe('A rebuild, at every step,', function () {
+describe('A rebuild', function () {
   this.timeout(240_000);
-  const suite = useService(() => OLD);
+  const suite = useService(
+    () => OLD,
+    () => UNCACHED,
+  );
+  const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
   let origin: DatasetServer;
   let proxy: EngineProxy;
-  let replica: SpawnedCli;
+  /** Undefined if it was killed. */
+  let replica: SpawnedCli | undefined;
   /** What the dataset server sends to the rebuilds that get signals; nothing while undefined. */
   let csv: string | undefined;
   let downloads = 0;
@@ -62,43 +76,36 @@ describe('A rebuild, at every step,', function () {
       if (csv !== undefined) response.end(csv);
     });
     proxy = await EngineProxy.start(engines().elasticsearch.url);
-    replica = spawnReplica(suite, env());
-    await replica.url();
   });
   after(async () => {
-    await replica.stop();
+    await replica?.stop();
     await Promise.all([proxy.close(), origin.close()]);
   });
 
   const env = () => ({ ELASTICSEARCH_URL: proxy.url, DATASET_URL: origin.url });
 
-  const ways: readonly [name: string, begin: () => Promise<Begun>][] = [
-    ['the server', beginByServer],
-    ['the command', beginByCommand],
-  ];
-
-  async function beginByServer(): Promise<Begun> {
-    const from = replica.stdout.length;
-    const url = `${await replica.url()}${REBUILD}&force=true`;
+  async function byServer(): Promise<Begun> {
+    const server = (replica ??= spawnReplica(suite, env()));
+    const url = `${await server.url()}${REBUILD}&force=true`;
+    const from = server.stdout.length;
     // A process has ended a moment before its server knows.
     await waitFor(async () => (await request(url)).status === 202, 'the rebuild to begin', 20_000);
-    const [pid = NaN] = rebuildsOf(replica.pid);
+    const [pid = NaN] = rebuildsOf(server.pid);
     const end = async () => {
-      const ended = /"msg":"(rebuilt|the rebuild failed|the rebuild process crashed after the flip)/;
-      await waitFor(() => ended.test(replica.stdout.slice(from)), 'the outcome in the log', 40_000);
+      const outcome = () =>
+        /"msg":"(rebuilt|the rebuild failed;|the rebuild process crashed)([^"]*)/.exec(
+          server.stdout.slice(from),
+        );
+      await waitFor(() => outcome() !== null, 'the outcome in the log', 40_000);
       await waitFor(() => !isRunning(pid), 'the process to end', 20_000);
-      return !replica.stdout.slice(from).includes('the rebuild failed');
+      return outcome()?.slice(1).join('') ?? '';
     };
-    return { pid, end };
+    return { pid, server, end };
   }
 
-  function beginByCommand(): Promise<Begun> {
-    const command = new SpawnedCli('cli/rebuild', { ...suite.service.env, ...env() }, ['--force']);
-    const end = async () => {
-      const code = await command.exit();
-      return code === 'SIGKILL' ? undefined : code === 0;
-    };
-    return Promise.resolve({ pid: command.pid ?? NaN, end });
+  function byCommand(name = 'cli/rebuild', args = ['--force']): Promise<Begun> {
+    const command = new SpawnedCli(name, { ...suite.service.env, ...env() }, args);
+    return Promise.resolve({ pid: command.pid ?? NaN, end: async () => String(await command.exit()) });
   }
 
   /** Begins a rebuild and waits until it is at a point. @returns it, and what lets its request go. */
@@ -112,17 +119,120 @@ describe('A rebuild, at every step,', function () {
     return { begun, release: () => hold?.release() };
   }
 
-  /** Lets another replica rebuild after the end of the lock. @returns what is served then. */
-  async function rebuildElsewhere(step: string): Promise<(string | undefined)[]> {
-    await endLock(suite.service);
-    expect((await suite.service.rebuild('&force=true')).status, step).to.equal(202);
-    expect(suite.service.server.rebuilds.lastFailure, step).to.equal(undefined);
-    const now = await keptIndices(suite.service);
-    expect(await suite.service.indices(), `${step}: nothing is left`).to.have.members(now);
-    return now;
+  /** Waits until only the current and the previous snapshot are left: a server reports a failure before it cleans up. */
+  async function expectNothingLeft(step: string): Promise<void> {
+    const kept = (await keptIndices(suite.service)).filter((index) => index !== undefined);
+    await waitFor(
+      async () => (await suite.service.indices()).length === kept.length,
+      `${step}: nothing to be left`,
+    );
+    expect(await suite.service.indices(), step).to.have.members(kept);
   }
 
-  it('ends in ten seconds if Elasticsearch does not respond to the cleanup after a stop, and says so', async () => {
+  /** Lets another replica rebuild. @returns the failure that it reports first, and what is served then. */
+  async function rebuildElsewhere(step: string) {
+    const before = await keptIndices(suite.service);
+    const { status, body } = await suite.service.rebuild('&force=true');
+    expect(status, step).to.equal(202);
+    const kept = await keptIndices(suite.service);
+    expect(kept[1], `${step}: the previous snapshot`).to.equal(before[0]);
+    await expectNothingLeft(step);
+    return { failure: body.last_failure?.reason as string | undefined, kept };
+  }
+
+  /** Kills processes of a rebuild at a point. @returns the outcome, and the failure that the next one reports. */
+  async function killAt(point: Point, begin: () => Promise<Begun>, parts: readonly ('process' | 'server')[]) {
+    const [step] = point;
+    const [before] = await keptIndices(suite.service);
+    const { begun, release } = await rebuildUntil(point, begin);
+    if (parts.includes('server')) {
+      begun.server?.signal('SIGKILL');
+      replica = undefined;
+    }
+    if (parts.includes('process')) process.kill(begun.pid, 'SIGKILL');
+    // A process that has lost its server waits for the response to its request.
+    else release();
+    const outcome = parts.includes('server') ? undefined : await begun.end();
+    await waitFor(() => !isRunning(begun.pid), `the process to end, ${step}`);
+    release();
+    const [now] = await keptIndices(suite.service);
+    expect(now === before, `${step}: the same is served`).to.equal(!hasFlipped(point));
+    const isCleaned = parts.length === 1 && begun.server !== undefined && !hasFlipped(point);
+    if (isCleaned) await expectNothingLeft(step);
+    if (parts.includes('process')) await endLock(suite.service);
+    const { failure } = await rebuildElsewhere(step);
+    return { outcome, failure };
+  }
+
+  /** Suspends a rebuild at a point while another replica rebuilds after the end of the lock. @returns its outcome. */
+  async function suspendAt(point: Point, begin: () => Promise<Begun>): Promise<string> {
+    const [step] = point;
+    const { begun, release } = await rebuildUntil(point, begin);
+    const signal = (name: NodeJS.Signals) => {
+      process.kill(begun.pid, name);
+      begun.server?.signal(name);
+    };
+    signal('SIGSTOP');
+    await endLock(suite.service);
+    const { failure, kept } = await rebuildElsewhere(step);
+    expect(failure, step).to.equal(undefined);
+    signal('SIGCONT');
+    release();
+    csv = toCsv(NEW);
+    const outcome = await begun.end();
+    expect(await keptIndices(suite.service), step).to.deep.equal(kept);
+    await expectNothingLeft(step);
+    return outcome;
+  }
+
+  it('leaves nothing that the next one does not remove if its command is killed', async () => {
+    for (const point of ALL) {
+      const expected = { outcome: 'SIGKILL', failure: undefined };
+      expect(await killAt(point, byCommand, ['process']), point[0]).to.deep.equal(expected);
+    }
+  });
+
+  it('is reported by its server if its process is killed', async () => {
+    for (const point of ALL) {
+      // Elasticsearch may execute a flip that it has received already.
+      const served =
+        point === FLIPPING ? 'it is unknown which snapshot is served' : 'what is served has not changed';
+      const reason = 'the rebuild process ended unexpectedly (SIGKILL)';
+      const crash = 'the rebuild process crashed after the flip; its snapshot is served';
+      const expected = hasFlipped(point)
+        ? { outcome: crash, failure: undefined }
+        : { outcome: `the rebuild failed; ${served}`, failure: reason };
+      expect(await killAt(point, byServer, ['process']), point[0]).to.deep.equal(expected);
+    }
+  });
+
+  it('leaves nothing that the next one does not remove if it is killed with its server', async () => {
+    for (const point of [DOWNLOADING, LOADING, FLIPPING, FLIPPED])
+      await killAt(point, byServer, ['process', 'server']);
+  });
+
+  it('releases its lock if its server is killed', async () => {
+    for (const point of [DOWNLOADING, CREATED, MERGED, FLIPPED]) await killAt(point, byServer, ['server']);
+  });
+
+  for (const [name, begin] of [
+    ['server', byServer],
+    ['command', byCommand],
+  ] as const)
+    it(`changes nothing that another one serves if its ${name} was suspended`, async () => {
+      for (const point of ALL) {
+        const isSuccess = /^(0|rebuilt)/.test(await suspendAt(point, begin));
+        expect(isSuccess, point[0]).to.equal(hasFlipped(point));
+      }
+    });
+
+  it('is not undone by a rollback that was suspended', async () => {
+    await suite.publish(OLD);
+    const rollBack = () => byCommand('cli/rollback', []);
+    expect(await suspendAt(['rolling back', 'before', isFlip], rollBack)).to.equal('1');
+  });
+
+  it('ends in ten seconds if Elasticsearch does not respond to the cleanup after a stop', async () => {
     csv = toCsv(NEW);
     const load = proxy.hold('before', isBulk);
     const command = new SpawnedCli('cli/rebuild', { ...suite.service.env, ...env() }, ['--force']);
@@ -134,40 +244,9 @@ describe('A rebuild, at every step,', function () {
     expect(command.stdout + command.stderr).to.contain('the cleanup after the stop takes too long');
     load.release();
     hanging.release();
+    await endLock(suite.service);
     await rebuildElsewhere('loading');
   });
 
-  for (const [name, begin] of ways) {
-    it(`leaves nothing that the next one does not remove if it is killed, started by ${name}`, async () => {
-      for (const point of [...BEFORE_FLIP, ...AFTER_FLIP]) {
-        const [step] = point;
-        const [before] = await keptIndices(suite.service);
-        const { begun, release } = await rebuildUntil(point, begin);
-        process.kill(begun.pid, 'SIGKILL');
-        const succeeded = await begun.end();
-        release();
-        const hasFlipped = AFTER_FLIP.includes(point);
-        expect(succeeded, step).to.be.oneOf([hasFlipped, undefined]);
-        const [now] = await keptIndices(suite.service);
-        expect(now === before, `${step}: the same is served`).to.equal(!hasFlipped);
-        const [, previous] = await rebuildElsewhere(step);
-        expect(previous, step).to.equal(now);
-      }
-    });
-
-    it(`changes nothing that another one serves if it was suspended, started by ${name}`, async () => {
-      for (const point of [...BEFORE_FLIP, ...AFTER_FLIP]) {
-        const [step] = point;
-        const { begun, release } = await rebuildUntil(point, begin);
-        process.kill(begun.pid, 'SIGSTOP');
-        const now = await rebuildElsewhere(step);
-        process.kill(begun.pid, 'SIGCONT');
-        release();
-        csv = toCsv(NEW);
-        expect(await begun.end(), step).to.equal(AFTER_FLIP.includes(point));
-        expect(await keptIndices(suite.service), step).to.deep.equal(now);
-        expect(await suite.service.indices(), `${step}: nothing is left`).to.have.members(now);
-      }
-    });
-  }
+  reading.itNoticesNothing();
 });

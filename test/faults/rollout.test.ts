@@ -37,7 +37,7 @@ const probe = spec.template.spec.containers[0]?.startupProbe as Probe;
 describe('GET /ready', function () {
   this.timeout(60_000);
 
-  it('is 503 until Elasticsearch responds, with or without an index, and 200 from then on', async () => {
+  it('is 503 only until Elasticsearch responds', async () => {
     const proxy = await EngineProxy.start(engines().elasticsearch.url);
     const breakDown = () => proxy.impersonate((_request, response) => response.destroy());
     const recover = breakDown();
@@ -49,7 +49,7 @@ describe('GET /ready', function () {
       await waitFor(async () => (await service.get('/ready')).status === 200, 'the replica to be ready');
       expect((await service.get('/health')).body).to.include({ status: 'initializing' });
       breakDown();
-      await waitFor(() => service.server.snapshots.state === 'unreachable', 'an outage');
+      await waitFor(async () => (await service.get('/health')).body.status === 'unavailable', 'an outage');
       expect(await service.get('/ready')).to.deep.include({ status: 200, body: { ready: true } });
     } finally {
       await service.stop();
@@ -106,7 +106,7 @@ describe('A rollout on Kubernetes', function () {
     expect(await startsWith({})).to.equal(true);
   });
 
-  it('ends at the first new replica with a wrong key, with one without rights, and without one', async () => {
+  it('ends at the first new replica without a valid key', async () => {
     const wrong = keepSecret(Buffer.from('an-id-change-me:a-secret-change-me').toString('base64'));
     const started = await Promise.all(
       [wrong, withoutRights, ''].map((key) => startsWith({ ELASTICSEARCH_API_KEY: key })),
@@ -119,7 +119,7 @@ describe('A rollout on Kubernetes', function () {
     expect(await startsWith({ ELASTICSEARCH_URL: unreachable })).to.equal(false);
   });
 
-  it('ends at the first new replica with the image of another program, and if nothing listens', async () => {
+  it('ends at the first new replica with the image of another program', async () => {
     const other = await datasetServer((_request, response) => response.writeHead(404).end());
     const urls = [new URL(other.url).origin, `http://127.0.0.1:${await getPort()}`];
     const started = await Promise.all(urls.map((url) => hasStarted(probe, url, SPEED)));

@@ -69,51 +69,53 @@ describe('A server that receives SIGTERM', function () {
     return { code, ms: performance.now() - began };
   }
 
-  it('completes requests in flight, accepts no more, and exits with 0', async () => {
+  /** Starts a replica with a search in flight, and sends it SIGTERM. */
+  async function stopping() {
     const program = replica();
     const url = await program.url();
     const held = suite.proxy.hold('before', (_method, path) => path.includes('_msearch'));
-    const answer = request(`${url}/search?q=lib`);
+    const answer = request(`${url}/search?q=lib`).catch(() => undefined);
     await held.arrived;
     program.signal('SIGTERM');
     await program.prints(/"msg":"stopping"/, 5000);
+    return { program, url, held, answer };
+  }
+
+  it('completes requests in flight', async () => {
+    const { program, url, held, answer } = await stopping();
     expect(await request(`${url}/ping`).catch(() => 'refused')).to.equal('refused');
     held.release();
-    const { status, headers, body } = await answer;
-    expect(status).to.equal(200);
-    expect(body.count).to.be.greaterThan(0);
-    expect(headers.get('Connection')).to.equal('close');
+    const response = await answer;
+    expect(response?.status).to.equal(200);
+    expect(response?.body.count).to.be.greaterThan(0);
+    expect(response?.headers.get('Connection')).to.equal('close');
     expect(await program.exit()).to.equal(0);
     expect(program.stdout).to.contain('"msg":"stopped"');
   });
 
   it('exits at once on a second signal', async () => {
-    const program = replica();
-    const url = await program.url();
-    const held = suite.proxy.hold('before', (_method, path) => path.includes('_msearch'));
-    const answer = request(`${url}/search?q=lib`).catch(() => 'reset');
-    await held.arrived;
-    program.signal('SIGTERM');
-    await program.prints(/"msg":"stopping"/, 5000);
+    const { program, held, answer } = await stopping();
     const { code, ms } = await stop(program);
     expect(code).to.equal('SIGTERM');
     expect(ms).to.be.lessThan(GRACE_MS / 2);
     held.release();
-    expect(await answer).to.equal('reset');
+    expect(await answer, 'reset').to.equal(undefined);
   });
 
-  it('closes idle connections at once, and within the grace period those without a complete request', async () => {
-    const idle = await replicaWith([getRequest('/ping'), getRequest('/ping')]);
-    const quick = await stop(idle.program);
-    expect(quick.code).to.equal(0);
-    expect(quick.ms).to.be.lessThan(1000);
-    await Promise.all(idle.clients.map(({ closed }) => closed));
-    expect(idle.clients.map(({ error }) => error)).to.deep.equal([undefined, undefined]);
+  it('closes idle connections at once', async () => {
+    const { program, clients } = await replicaWith([getRequest('/ping'), getRequest('/ping')]);
+    const { code, ms } = await stop(program);
+    expect(code).to.equal(0);
+    expect(ms).to.be.lessThan(1000);
+    await Promise.all(clients.map(({ closed }) => closed));
+    expect(clients.map(({ error }) => error)).to.deep.equal([undefined, undefined]);
+  });
 
+  it('closes connections without a complete request within the grace period', async () => {
     const { program } = await replicaWith(['', HALF_A_REQUEST, getRequest('/ping') + HALF_A_REQUEST]);
-    const slow = await stop(program);
-    expect(slow.code).to.equal(0);
-    expect(slow.ms).to.be.lessThan(GRACE_MS);
+    const { code, ms } = await stop(program);
+    expect(code).to.equal(0);
+    expect(ms).to.be.lessThan(GRACE_MS);
   });
 
   it('stops gracefully during startup', async () => {
@@ -136,7 +138,7 @@ describe('A server that receives SIGTERM', function () {
     ['that is loading', 'after', isBulk],
     ['whose merge does not finish', 'before', isMerge],
   ] as [string, 'before' | 'after', Matches][]) {
-    it(`stops a rebuild ${what}, cleans up and releases the lock`, async () => {
+    it(`stops a rebuild ${what}`, async () => {
       const served = await suite.service.indices();
       const { program, hold } = await rebuilding(when, matches);
       const { code, ms } = await stop(program);

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import * as z from 'zod';
 import { createReadClient, createRebuildClient } from '../../src/elasticsearch/elasticsearch.js';
 import { createRedis } from '../../src/redis/redis.js';
@@ -47,66 +46,59 @@ describe('A connection that silently stops forwarding', function () {
     await waitFor(succeeds, `a new connection of ${what}`, MINUTE_MS);
   }
 
+  /** Asserts it for a client of Elasticsearch. */
+  async function expectReplacedBy<T extends { close(): unknown }>(
+    what: string,
+    create: (nodes: { nodes: string[]; apiKey: undefined }) => T,
+    send: (client: T) => Promise<unknown>,
+  ): Promise<void> {
+    const link = await linkTo(engines().elasticsearch.url);
+    const client = create({ nodes: [link.url], apiKey: undefined });
+    openings.push(() => client.close());
+    await expectReplaced(link, what, () => send(client));
+  }
+
   it('is replaced within a minute by every client of engines', async () => {
-    const { elasticsearch, redis } = engines();
-    const access = async () => {
-      const link = await linkTo(elasticsearch.url);
-      return { link, nodes: { nodes: [link.url], apiKey: undefined } };
-    };
-    const searching = async (what: string, timeouts: { timeoutMs?: number }) => {
-      const { link, nodes } = await access();
-      const pool = new SearchPool(nodes, timeouts);
-      openings.push(() => pool.close());
-      await expectReplaced(link, what, () => pool.search([], [{ size: 0 }], 'test'));
-    };
-    const requesting = async (what: string, create: typeof createReadClient) => {
-      const { link, nodes } = await access();
-      const client = create(nodes);
-      openings.push(() => client.close());
-      await expectReplaced(link, what, () => client.info());
-    };
+    const search = (pool: SearchPool) => pool.search([], [{ size: 0 }], 'test');
+    const exporting = { timeoutMs: EXPORT_TIMEOUT_MS };
     const counting = async () => {
-      const link = await linkTo(redis.url);
+      const link = await linkTo(engines().redis.url);
       const client = await createRedis(link.url, createLogger('silent'), '');
       openings.push(() => client.disconnect());
       await expectReplaced(link, 'Redis', () => client.exists('silent-connections'));
     };
     await Promise.all([
       counting(),
-      requesting('reads', createReadClient),
-      requesting('rebuilds', createRebuildClient),
-      searching('searches', {}),
-      searching('exports', { timeoutMs: EXPORT_TIMEOUT_MS }),
+      expectReplacedBy('reads', createReadClient, (client) => client.info()),
+      expectReplacedBy('rebuilds', createRebuildClient, (client) => client.info()),
+      expectReplacedBy('searches', (nodes) => new SearchPool(nodes), search),
+      expectReplacedBy('exports', (nodes) => new SearchPool(nodes, exporting), search),
     ]);
   });
 
-  it('is replaced within a minute by the MCP server and downloads', async () => {
-    const server = createServer((request, response) => {
-      const body =
-        request.url === '/list.csv' ? 'name,url\na,https://registry.example/a\n' : '{"name":"value"}';
-      void text(request).then(() => response.end(body));
-    }).listen(0, '127.0.0.1');
+  /** Starts a web server for a client. @returns its address. */
+  async function originOf(body: string): Promise<string> {
+    const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
     openings.push(() => server.close());
     await once(server, 'listening');
-    const target = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const link = await linkTo(target);
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  it('is replaced within a minute by the MCP server', async () => {
+    const link = await linkTo(await originOf('{"name":"value"}'));
     const api = new ApiClient(new URL(`${link.url}/`));
-    const calling = expectReplaced(link, 'MCP', () =>
-      api.get('stats', [], z.object({ name: z.string() }), signal),
-    );
-    const downloading = async () => {
-      const held = await linkTo(target);
-      const options = { template: undefined, timeoutSeconds: MINUTE_MS / 1000, windowMs: 500 };
-      const load = async () =>
-        (await downloadList('csv', `${held.url}/list.csv`, options, signal))?.packages.close();
-      held.delayMs = 100;
-      const loading = load();
-      await waitFor(() => held.open > 0, 'the connection');
-      held.silence();
-      held.delayMs = 0;
-      // The origin is asked again, on another connection.
-      await loading;
-    };
-    await Promise.all([calling, downloading()]);
+    await expectReplaced(link, 'MCP', () => api.get('stats', [], z.object({ name: z.string() }), signal));
+  });
+
+  it('is replaced within a minute by a download', async () => {
+    const link = await linkTo(await originOf('name,url\na,https://registry.example/a\n'));
+    const options = { template: undefined, timeoutSeconds: MINUTE_MS / 1000, windowMs: 500 };
+    link.delayMs = 100;
+    const loading = downloadList('csv', `${link.url}/list.csv`, options, signal);
+    await waitFor(() => link.open > 0, 'the connection');
+    link.silence();
+    link.delayMs = 0;
+    // The origin is asked again, on another connection.
+    await (await loading)?.packages.close();
   });
 });

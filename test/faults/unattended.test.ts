@@ -69,7 +69,8 @@ describe('Three replicas with periodic refreshes of a dataset that changes all t
     csv = toCsv([...packages.values()]);
   }
 
-  const snapshotOf = ({ server }: Service) => server.snapshots.current?.id ?? '';
+  const snapshotOf = async (replica: Service) =>
+    (await replica.get('/stats')).headers.get('X-Snapshot') ?? '';
 
   async function browseAll(replica: Service, snapshot: string): Promise<Map<string, PackageEntry>> {
     const answers = await followNext(replica, `/browse?limit=500&snapshot=${snapshot}`);
@@ -77,48 +78,56 @@ describe('Three replicas with periodic refreshes of a dataset that changes all t
     return new Map(entries.map((entry) => [entry.name, entry]));
   }
 
-  it(`serve every change for ${UNATTENDED_SECONDS} seconds, and keep only the indices that a rollback and /changes need`, async () => {
-    const random = seededRandom(19);
-    const replicas = [suite.service, ...others];
+  /** Changes the dataset whenever all replicas serve the last change, and nothing else. */
+  async function followChanges(random: () => number, replicas: readonly Service[]): Promise<void> {
     const end = performance.now() + UNATTENDED_SECONDS * 1000;
     const dataset = new Map(PACKAGES.map((entry) => [entry.name, entry]));
     // Reads all packages once, then only applies changes.
-    let held = snapshotOf(suite.service);
+    let held = await snapshotOf(suite.service);
     let packages = await browseAll(suite.service, held);
-    let isOver = false;
+    for (let round = 1; round <= MIN_ROUNDS || performance.now() < end; round++) {
+      change(random, dataset, round);
+      let served: string[] = [];
+      await waitFor(
+        async () => {
+          served = await Promise.all(replicas.map(snapshotOf));
+          return !served.includes(held);
+        },
+        `change ${round} on all replicas`,
+        ROUND_MS,
+      );
+      const [to = '', ...different] = new Set(served);
+      expect(different, 'one flip').to.deep.equal([]);
+      const answers = await followNext(pick(random, replicas), `/changes?since=${held}&limit=10`);
+      expect(new Set(answers.map(({ body }) => body.to as string))).to.deep.equal(new Set([to]));
+      const changes = answers.flatMap(({ body }) => body.results as ChangeResult[]);
+      packages = applyChanges([...packages.values()], changes);
+      expect(packages).to.deep.equal(dataset);
+      expect(await browseAll(pick(random, replicas), to)).to.deep.equal(dataset);
+      held = to;
+    }
+  }
 
-    /** Changes the dataset whenever all replicas serve the last change, and nothing else. */
-    const followChanges = async () => {
-      for (let round = 1; round <= MIN_ROUNDS || performance.now() < end; round++) {
-        change(random, dataset, round);
-        const areCurrent = () => replicas.every((replica) => snapshotOf(replica) !== held);
-        await waitFor(areCurrent, `change ${round} on all replicas`, ROUND_MS);
-        const [to = '', ...different] = new Set(replicas.map(snapshotOf));
-        expect(different, 'one flip').to.deep.equal([]);
-        const answers = await followNext(pick(random, replicas), `/changes?since=${held}&limit=10`);
-        expect(new Set(answers.map(({ body }) => body.to as string))).to.deep.equal(new Set([to]));
-        const changes = answers.flatMap(({ body }) => body.results as ChangeResult[]);
-        packages = applyChanges([...packages.values()], changes);
-        expect(packages).to.deep.equal(dataset);
-        expect(await browseAll(pick(random, replicas), to)).to.deep.equal(dataset);
-        held = to;
-      }
-    };
+  /** Walks through all matches of a search; they must be from one snapshot. */
+  async function walk(replica: Service): Promise<void> {
+    const answers = await followNext(replica, '/search?q=lib&limit=100');
+    const names = answers.flatMap(({ body }) => (body.results as PackageEntry[]).map(({ name }) => name));
+    expect(new Set(names)).to.have.length(names.length);
+    expect(new Set(answers.map(({ headers }) => headers.get('X-Snapshot')))).to.have.length(1);
+  }
 
-    /** Walks through all matches of a search repeatedly; each walk must be from one snapshot. */
+  it(`serve every change for ${UNATTENDED_SECONDS} seconds`, async () => {
+    const random = seededRandom(19);
+    const replicas = [suite.service, ...others];
+    const state = { isOver: false };
     let walks = 0;
-    const followMatches = async () => {
-      while (!isOver) {
-        const answers = await followNext(pick(random, replicas), '/search?q=lib&limit=100');
-        const names = answers.flatMap(({ body }) => (body.results as PackageEntry[]).map(({ name }) => name));
-        expect(new Set(names)).to.have.length(names.length);
-        expect(new Set(answers.map(({ headers }) => headers.get('X-Snapshot')))).to.have.length(1);
-        walks++;
-        await pause(50);
-      }
-    };
-
-    await Promise.all([followChanges().finally(() => (isOver = true)), followMatches()]);
+    const following = followChanges(random, replicas).finally(() => (state.isOver = true));
+    while (!state.isOver) {
+      await walk(pick(random, replicas));
+      walks++;
+      await pause(50);
+    }
+    await following;
     expect(walks).to.be.greaterThan(MIN_ROUNDS);
     for (const { server } of replicas) expect(server.rebuilds.counts.failed).to.equal(0);
     for (const replica of replicas) await replica.idle();
