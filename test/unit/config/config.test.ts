@@ -37,6 +37,7 @@ const VARIABLES: [variable: string, path: string, byDefault: unknown, text: stri
   ['RATE_LIMIT_POINTS', 'rateLimit.points', 120, '0', 0],
   ['RATE_LIMIT_WINDOW_SECONDS', 'rateLimit.windowSeconds', 60, '86400', 86_400],
   ['MAX_CONNECTIONS', 'maxConnections', 1000, '1', 1],
+  ['KEEP_ALIVE_SECONDS', 'keepAliveSeconds', 75, '930', 930],
   ['CACHE_MAX_BYTES', 'cacheMaxBytes', 67_108_864, '0', 0],
   ['REBUILD_INTERVAL_SECONDS', 'rebuild.intervalSeconds', 0, '3600', 3600],
   ['REBUILD_MAX_SHRINK_PERCENT', 'rebuild.maxShrinkPercent', 10, '100', 100],
@@ -285,6 +286,7 @@ describe('readConfig', () => {
     RATE_LIMIT_POINTS: ['-1', '1000000001', '99999999999999999999'],
     RATE_LIMIT_WINDOW_SECONDS: ['0', '86401', '1m'],
     MAX_CONNECTIONS: ['0', '1000001'],
+    KEEP_ALIVE_SECONDS: ['0', '86401', '75s'],
     CACHE_MAX_BYTES: ['-1', '1099511627777'],
     METRICS_PORT: ['-1', '65536'],
     REBUILD_INTERVAL_SECONDS: ['-1', '2000001', '1h'],
@@ -295,6 +297,15 @@ describe('readConfig', () => {
     NAME_RULE: ['PyPI', 'pypi,crates', 'npm', ' '],
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
+  for (const other of ['{version}', '{{name}}', '{Name}', '{+version}', '{', '}', '{name'])
+    it(`names ${other}, which would stay in every URL`, () => {
+      const template = `https://registry.example/{name}/${other}`;
+      expect(() => readConfig({ ...REQUIRED, PACKAGE_URL_TEMPLATE: template })).to.throw(
+        ConfigError,
+        `PACKAGE_URL_TEMPLATE must not contain ${other}: only {name} and {+name} are replaced`,
+      );
+    });
+
   for (const [name, values] of Object.entries(malformed)) {
     it(`states the expected value of ${name} in one line`, () => {
       for (const value of values) expectRejected((env) => readConfig({ ...REQUIRED, ...env }), name, value);
