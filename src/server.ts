@@ -8,7 +8,7 @@ import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
 import { SearchPool } from './elasticsearch/search-pool.js';
 import type { Config } from './config/config.js';
 import { ResponseCache } from './read/response-cache.js';
-import { HttpServer } from './http/server/http-server.js';
+import { HttpServer, SERVER_TIMEOUTS } from './http/server/http-server.js';
 import { BypassTokens } from './http/auth/bypass-token.js';
 import { connectForLimits, type RateLimitDeps } from './http/limits/rate-limit.js';
 import type { Logger } from './util/log.js';
@@ -122,6 +122,7 @@ function createServers(
   const server = new HttpServer(
     (request, response) => void respond(request, response),
     config.maxConnections,
+    { ...SERVER_TIMEOUTS, keepAlive: 1000 * config.keepAliveSeconds },
   );
   const keys = [
     { name: 'reading', client: reader, apiKey },

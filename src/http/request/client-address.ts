@@ -10,6 +10,11 @@ const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
 /** Prefix length of a subnet (RFC 4291). A client can use every address of its subnet, so all share one limit. */
 const IPV6_SUBNET_BITS = 64;
 
+/**
+ * All clients behind a NAT64 have addresses with this prefix of 96 bits (RFC 6052), which end with their IPv4 addresses.
+ */
+const NAT64_PREFIX = ipaddr.IPv6.parse('64:ff9b::');
+
 /** Used if the address is unknown, because the connection is closed. */
 const UNKNOWN = '0.0.0.0';
 
@@ -26,7 +31,7 @@ export interface ClientAddress {
   readonly forwardedFor: readonly string[];
   /** The entries of `X-Forwarded-For` that trusted proxies wrote, left to right: the client, then trusted proxies. */
   readonly trustedHops: readonly string[];
-  /** The rate-limit key: the IPv4 address, or the /64 network of an IPv6 address. */
+  /** The rate-limit key: the IPv4 address, also behind NAT64 (RFC 6052), or the /64 network of an IPv6 address. */
   readonly key: string;
 }
 
@@ -70,6 +75,8 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
 
 function limitKey(ip: string): string {
   if (isIP(ip) === 4) return ip;
+  const address = ipaddr.IPv6.parse(ip);
+  if (address.match(NAT64_PREFIX, 96)) return new ipaddr.IPv4(address.toByteArray().slice(12)).toString();
   const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBNET_BITS}`);
   return `${network.toString()}/${IPV6_SUBNET_BITS}`;
 }

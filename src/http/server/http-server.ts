@@ -13,7 +13,7 @@ export const SERVER_TIMEOUTS = {
    * s.
    */
   inactive: 40_000,
-  /** Longer than the idle timeouts of common proxies, so that no connection closes while a proxy sends a request. */
+  /** Of idle connections. Must exceed that of the proxy, which may otherwise send a request while this side closes. */
   keepAlive: 75_000,
   /** How long requests in flight may take to finish when the server stops. */
   drain: 8_000,
