@@ -4,8 +4,12 @@ import type { Logger } from '../util/log.js';
 import type { ElasticsearchAccess } from './access.js';
 import { createReadClient, describeAuthError, describeConnectionError } from './elasticsearch.js';
 
-/** The major version that the service and its client are written for. */
-const ELASTICSEARCH_MAJOR = 9;
+/**
+ * The versions that the service and its client are written for. Ranges of names are found by the skippers of doc values,
+ * which 9.4 brought: earlier versions reject the index, and without the skippers would visit every name.
+ */
+const MAJOR = 9;
+const MIN_MINOR = 4;
 
 /** Pause between two checks, in milliseconds. */
 const CHECK_PAUSE_MS = 5000;
@@ -19,7 +23,7 @@ export class ConnectionCheckError extends Error {
 
 class WrongVersionError extends ConnectionCheckError {}
 
-/** Waits until Elasticsearch responds. Logs an error if it has another major version. Never throws. */
+/** Waits until Elasticsearch responds. Logs an error if its version is not supported. Never throws. */
 export async function reportWrongVersion(
   access: ElasticsearchAccess,
   log: Logger,
@@ -33,16 +37,17 @@ export async function reportWrongVersion(
   }
 }
 
-/** @throws {ConnectionCheckError} if the server is silent, is not an Elasticsearch 9, or rejects the credentials. */
+/** @throws {ConnectionCheckError} if the server is silent, has an unsupported version, or rejects the credentials. */
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
     // The client's usual `Accept` header requires compatibility with version 9. With this header, earlier versions
     // respond, too.
     const { version } = await client.info({}, { headers: { accept: 'application/json' } });
-    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) {
+    const [major, minor = 0] = version.number.split('.').map(Number);
+    if (major !== MAJOR || minor < MIN_MINOR) {
       throw new WrongVersionError(
-        `ELASTICSEARCH_URL points to version ${version.number}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
+        `ELASTICSEARCH_URL: needs Elasticsearch ${MAJOR}.${MIN_MINOR} or newer ${MAJOR}.x, found ${version.number}`,
       );
     }
   } catch (error) {

@@ -158,7 +158,7 @@ describe('The command line', function () {
     // Without any index, unlike the Elasticsearch of this run, perhaps.
     const listener: RequestListener = ({ url }, response) => {
       response.setHeader('Content-Type', 'application/json');
-      if (url === '/') response.end('{"version":{"number":"9.0.0"}}');
+      if (url === '/') response.end('{"version":{"number":"9.4.0"}}');
       else response.writeHead(404).end('{"error":{"type":"index_not_found_exception"},"status":404}');
     };
     await withNodes([listener], async ([ELASTICSEARCH_URL = '']) => {

@@ -117,7 +117,7 @@ describe('An Elasticsearch of another version', function () {
     expect(linesAbout('ELASTICSEARCH_URL')).to.deep.equal(before);
   });
 
-  for (const number of ['8.19.0', '10.0.1']) {
+  for (const number of ['8.19.0', '9.2.0', '9.3.4', '10.0.1']) {
     it(`is named in one line of the log, with the version that is needed: ${number}`, async () => {
       const stub = await datasetServer((request, response) => {
         // Earlier versions reject the media type of later clients.
@@ -130,7 +130,7 @@ describe('An Elasticsearch of another version', function () {
           .end(JSON.stringify(isRejected ? { error: {}, status: 400 } : { version: { number } }));
       });
       const service = await startService({ ELASTICSEARCH_URL: new URL(stub.url).origin });
-      const line = `ELASTICSEARCH_URL points to version ${number}: set it to an Elasticsearch of version 9`;
+      const line = `ELASTICSEARCH_URL: needs Elasticsearch 9.4 or newer 9.x, found ${number}`;
       const lines = () => linesAbout(line);
       await waitFor(() => lines().length > 0, 'the line');
       await service.server.snapshots.refresh();

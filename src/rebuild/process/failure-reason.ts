@@ -1,5 +1,5 @@
 import { errors } from '@elastic/elasticsearch';
-import { describeAuthError, isSilent } from '../../elasticsearch/elasticsearch.js';
+import { describeAuthError, errorIn, isSilent } from '../../elasticsearch/elasticsearch.js';
 import { messageOf } from '../../util/error-message.js';
 import { DatasetError } from '../../lists/fetch/dataset-error.js';
 
@@ -40,9 +40,13 @@ export function reasonOf(error: Error): string {
 }
 
 function describe(error: Error): string {
-  const text =
-    error instanceof errors.ResponseError
-      ? `Elasticsearch responded with ${error.statusCode}: ${error.message}`
-      : messageOf(error);
+  if (!(error instanceof errors.ResponseError)) return inOneLine(messageOf(error));
+  const message = inOneLine(`Elasticsearch responded with ${error.statusCode}: ${error.message}`);
+  // The message of the client has the reasons of root causes, but not the reason of an error without them.
+  const reason = inOneLine(String(errorIn(error).reason ?? ''));
+  return message.includes(reason) ? message : `${message}: ${reason}`;
+}
+
+function inOneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }

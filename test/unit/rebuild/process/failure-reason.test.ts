@@ -48,6 +48,11 @@ describe('The reason of a failure', () => {
     expect(reasonOf(responseError(400, { error: { ...why, root_cause: [why] } }))).to.match(
       /^Elasticsearch responded with 400: validation_exception .*too many shards$/,
     );
+    const unknown = { type: 'illegal_argument_exception', reason: 'unknown setting [index.x]' };
+    for (const root_cause of [[], [unknown]])
+      expect(reasonOf(responseError(400, { error: { ...unknown, root_cause } }))).to.match(
+        /^Elasticsearch responded with 400: illegal_argument_exception.*: unknown setting \[index\.x\]$/,
+      );
     for (const other of ['<address>Apache</address>', { error: 'x' }, undefined])
       expect(reasonOf(responseError(503, other))).to.match(/^Elasticsearch responded with 503: [^\n]+$/);
   });
