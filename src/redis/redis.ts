@@ -32,7 +32,7 @@ const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/OOM/, 'Redis is full, and its maxmemory-policy evicts nothing'],
   [/MISCONF|NOREPLICAS/, 'Redis refuses writes'],
   [/LOADING/, 'Redis is still loading its data'],
-  [/MOVED|CROSSSLOT|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
+  [/MOVED|CROSSSLOT|same slot|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
 ];
 
 /**

@@ -122,6 +122,10 @@ describe('RateLimit', () => {
           reply("CROSSSLOT Keys in request don't hash to the same slot"),
           'Redis is a cluster instead of one server',
         ],
+        [
+          reply('ERR eval/evalsha command keys must be in same slot'),
+          'Redis is a cluster instead of one server',
+        ],
         [new Error('Command timed out'), 'Redis does not respond'],
       ];
       for (let round = 0; round < 3; round++) {
