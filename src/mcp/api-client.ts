@@ -37,6 +37,9 @@ export class ApiClient {
   async get<T>(path: string, params: Params, schema: z.ZodType<T>, signal: AbortSignal) {
     const url = new URL(`./${path}?${new URLSearchParams(params).toString()}`, this.base);
     const { status, headers, text } = await this.#fetch(url, signal);
+    const elsewhere = baseOf(headers.get('Location'), url);
+    if (elsewhere !== undefined)
+      throw new ApiError(`${this.base.href} redirects to ${elsewhere}: use that as --url`);
     const body = parseJson(text);
     if (status !== 200) throw this.#failure(status, headers, body);
     const parsed = schema.safeParse(body);
@@ -83,6 +86,14 @@ export class ApiClient {
   #notTheService(): ApiError {
     return new ApiError(`${this.base.href} does not respond like a package registry search: check --url`);
   }
+}
+
+/** The address of the service that a redirect leads to; undefined if it leads to something else, such as a login. */
+function baseOf(location: string | null, requested: URL): string | undefined {
+  if (location === null || !URL.canParse(location, requested.href)) return undefined;
+  const target = new URL(location, requested);
+  const file = /[^/]*$/.exec(requested.pathname)?.[0] ?? '';
+  return target.pathname.endsWith(`/${file}`) ? new URL('.', target).href : undefined;
 }
 
 function retryIn(seconds: number): string {

@@ -7,7 +7,7 @@ import {
   type Package,
   type SnapshotReader,
 } from './snapshot-reader.js';
-import { nameIn } from './specifier.js';
+import { candidatesIn } from './specifier.js';
 
 /** Maximum number of requests for look-alikes in a call. Each costs three of (by default) 120 points a minute. */
 const MAX_COMPARED = 10;
@@ -39,7 +39,7 @@ type Checked = z.output<typeof checkedSchema>;
 
 /**
  * Checks names, one request after the other. Versions and other additions to a name are removed, unless a package has
- * the whole text as its name.
+ * the whole text as its name, and architectures and releases if a package has the name before them.
  * @param compareExisting whether to search also for look-alikes that are used far more than an existing package.
  * Existing packages with the lowest weights are compared first. Packages without a weight are skipped.
  * @returns one result for each name, in the order of `names`.
@@ -49,18 +49,14 @@ export async function checkPackages(
   names: readonly string[],
   compareExisting: boolean,
 ): Promise<Checked[]> {
-  const bare = new Map(names.map((name) => [name, nameIn(name)]));
-  const asked = [...new Set([...bare].flat())].filter((name) => name !== undefined);
+  const candidates = new Map(names.map((name) => [name, candidatesIn(name)]));
+  const asked = [...new Set([...candidates].flat(2))];
   const found = await reader.lookup(asked.filter((name) => faultOf(name) === undefined));
-  const nameOf = (name: string) => (found.has(name) ? name : bare.get(name));
+  const nameOf = (name: string) =>
+    [name, ...(candidates.get(name) ?? [])].find((one) => found.has(one)) ?? candidates.get(name)?.[0];
   const checked = [...new Set(names.map(nameOf))].filter((name) => name !== undefined);
-  const existing = checked.flatMap((name) => {
-    const entry = found.get(name);
-    return entry?.name === name ? [entry] : [];
-  });
   const missing = checked.filter((name) => !found.has(name) && faultOf(name) === undefined);
-  const respelled = checked.filter((name) => found.has(name) && found.get(name)?.name !== name);
-  const compared = [...missing, ...respelled, ...(compareExisting ? leastUsedFirst(existing) : [])];
+  const compared = [...missing, ...(compareExisting ? leastUsedFirst(found, checked) : [])];
   const similar = new Map<string, LookAlike[]>();
   for (const name of compared.filter(isComparable).slice(0, MAX_COMPARED)) {
     similar.set(name, (await reader.similar(name, MAX_SIMILAR)).results);
@@ -88,13 +84,16 @@ function isComparable(name: string): boolean {
   return codePoints(name).length <= MAX_LENGTH;
 }
 
-function leastUsedFirst(packages: Package[]): string[] {
-  const weighed = packages.filter(({ weight }) => weight !== undefined);
-  return weighed.sort((a, b) => (a.weight ?? 0) - (b.weight ?? 0)).map(({ name }) => name);
+/** The names of packages with a weight. */
+function leastUsedFirst(found: ReadonlyMap<string, Package>, names: readonly string[]): string[] {
+  const weightOf = (name: string) => found.get(name)?.weight;
+  return names
+    .filter((name) => weightOf(name) !== undefined)
+    .sort((a, b) => (weightOf(a) ?? 0) - (weightOf(b) ?? 0));
 }
 
 /**
- * @param found the package that the registry has for the name, perhaps in another spelling.
+ * @param found the package that has the name by the name rule of the registry.
  * @param similar undefined if the name was not compared. At distance 0, only case and separators differ.
  */
 function resultOf(
@@ -102,11 +101,11 @@ function resultOf(
   found: Package | undefined,
   similar: readonly LookAlike[] | undefined,
 ): Omit<Checked, 'name'> {
-  if (found?.name === name) {
+  if (found !== undefined) {
     return { status: 'exists', package: found, look_alikes: similar && farMoreUsed(found, similar) };
   }
   const [nearest] = similar ?? [];
-  const other = found ?? (nearest?.distance === 0 ? packageSchema.parse(nearest) : undefined);
+  const other = nearest?.distance === 0 ? packageSchema.parse(nearest) : undefined;
   const look_alikes = similar?.filter((one) => one.name !== other?.name).slice(0, MAX_LOOK_ALIKES);
   if (other !== undefined) return { status: 'exists_as', package: other, look_alikes };
   if (look_alikes === undefined && isComparable(name)) return { status: 'not_checked' };

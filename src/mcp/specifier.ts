@@ -24,7 +24,7 @@ const ADDRESS =
   /^(?:[a-z][a-z\d+.-]*:\/\/|git[+@:]|(?:file|link|workspace|github|gitlab|bitbucket):|\.{0,2}\/|~\/)/i;
 
 /** Characters that are syntax in manifests and on command lines. */
-const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]|::/;
+const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]/;
 
 /** Types of package URLs whose namespace is a distribution. */
 const DISTRIBUTIONS = ['deb', 'rpm', 'apk', 'alpm'];
@@ -37,6 +37,15 @@ export function nameIn(text: string): string | undefined {
   const end = rest.slice(1).search(SUFFIX) + 1;
   const name = trimWhiteSpace(end === 0 ? rest : rest.slice(0, end));
   return name === '' || ADDRESS.test(rest) || SYNTAX.test(name) ? undefined : name;
+}
+
+/** An architecture or a release of Debian after a name, as in `libc6:amd64` and `curl/bookworm-backports`. */
+const QUALIFIER = /(?<=[^:/])[:/][a-z][a-z\d_-]*$/;
+
+/** The possible names in a text: the name, then the name without an architecture or a release. */
+export function candidatesIn(text: string): string[] {
+  const name = nameIn(text);
+  return name === undefined ? [] : [...new Set([name, name.replace(QUALIFIER, '')])];
 }
 
 /** The name in a package URL: https://github.com/package-url/purl-spec. */

@@ -227,10 +227,12 @@ describe('Lists of registries', function () {
       new ApiClient(new URL(suite.service.url)),
       new AbortController().signal,
     );
-    const checked = await checkPackages(reader, ['flask_sqlalchemy>=3', 'zope.interface'], false);
+    const names = ['flask_sqlalchemy>=3', 'zope.interface', 'zopeinterface'];
+    const checked = await checkPackages(reader, names, false);
     expect(checked.map((one) => [one.checked_name, one.status, one.package?.name])).to.deep.equal([
-      ['flask_sqlalchemy', 'exists_as', 'Flask-SQLAlchemy'],
+      ['flask_sqlalchemy', 'exists', 'Flask-SQLAlchemy'],
       [undefined, 'exists', 'zope.interface'],
+      [undefined, 'exists_as', 'zope.interface'],
     ]);
   });
 

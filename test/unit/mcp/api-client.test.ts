@@ -14,11 +14,13 @@ const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 0
 describe('The API client of the MCP server', () => {
   let respond: (response: ServerResponse) => void;
   let statsHeaders: Record<string, string>;
+  let redirect: string | undefined;
   const asked: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     asked.push(request);
     const url = new URL(request.url ?? '', 'http://127.0.0.1');
     if (url.pathname !== '/base/stats') respond(response);
+    else if (redirect !== undefined) response.writeHead(308, { Location: redirect }).end();
     else response.writeHead(200, statsHeaders).end('{"total_a_b_packages":1,"source":"registry.example"}');
   });
   let base: URL;
@@ -32,6 +34,7 @@ describe('The API client of the MCP server', () => {
   beforeEach(() => {
     asked.splice(0);
     statsHeaders = STATS_HEADERS;
+    redirect = undefined;
   });
 
   const { signal } = new AbortController();
@@ -67,7 +70,7 @@ describe('The API client of the MCP server', () => {
     }
   });
 
-  it('takes the package that the registry has for another spelling, whatever its look-alikes', async () => {
+  it('takes the package that has the name by the rule of the registry', async () => {
     const redis = { no: 1, name: 'redis-py', version: '1', url: 'https://registry.example/redis-py' };
     const other = { ...redis, name: 'redispy', distance: 0 };
     respond = (response) => {
@@ -75,22 +78,52 @@ describe('The API client of the MCP server', () => {
       json(response, { results: isLookup ? [{ name: 'Redis_Py', package: redis }] : [other] });
     };
     expect(await checkPackages(await reader(), ['Redis_Py'], false)).to.deep.equal([
-      { name: 'Redis_Py', status: 'exists_as', package: redis, look_alikes: [other] },
+      { name: 'Redis_Py', status: 'exists', package: redis, look_alikes: undefined },
     ]);
   });
 
-  it('compares names without a package first: ten in a call', async () => {
-    const respelled = Array.from({ length: 12 }, (_, i) => `Spelled_${i}`);
-    const entry = { no: 1, name: 'spelled', version: '1', url: 'https://registry.example/spelled' };
+  it('cuts off an architecture or a release if only the part before it is a package', async () => {
+    const listed = ['libc6', 'python3', 'curl', 'vendor/pkg', 'vendor', 'LWP::UserAgent', 'LWP'];
     respond = (response) => {
+      const { searchParams } = new URL(asked.at(-1)?.url ?? '', base);
+      const find = (name: string) => (listed.includes(name) ? { no: 1, name, version: '1', url: 'x' } : null);
       const isLookup = asked.at(-1)?.url?.startsWith('/base/lookup') === true;
-      json(response, { results: isLookup ? respelled.map((name) => ({ name, package: entry })) : [] });
+      const names = isLookup ? searchParams.getAll('name') : [];
+      json(response, { results: names.map((name) => ({ name, package: find(name) })) });
     };
-    const checked = await checkPackages(await reader(), [...respelled, 'missing'], false);
-    expect(checked.map(({ status }) => status)).to.deep.equal([
-      ...respelled.map(() => 'exists_as'),
-      'missing',
-    ]);
+    const cases: [given: string, status: string, checked?: string][] = [
+      ['libc6:amd64', 'exists', 'libc6'],
+      ['libc6:amd64=2.36-9', 'exists', 'libc6'],
+      ['python3:any', 'exists', 'python3'],
+      ['curl/bookworm-backports', 'exists', 'curl'],
+      ['vendor/pkg', 'exists'],
+      ['curll:amd64', 'missing'],
+      ['LWP::UserAgent', 'exists'],
+      ['LWP::UserAgnet', 'missing'],
+      ['LWP::UserAgent@6.72', 'exists', 'LWP::UserAgent'],
+    ];
+    const checked = await checkPackages(
+      await reader(),
+      cases.map(([name]) => name),
+      false,
+    );
+    expect(checked.map(({ name, status, checked_name }) => [name, status, checked_name])).to.deep.equal(
+      cases.map(([given, status, name]) => [given, status, name]),
+    );
+  });
+
+  it('names the address that a redirect leads to', async () => {
+    for (const [location, message] of [
+      [
+        'https://registry.example/api/stats?',
+        /base\/ redirects to https:\/\/registry\.example\/api\/: use that as --url$/,
+      ],
+      ['/stats', /redirects to http:\/\/127\.0\.0\.1:\d+\/: use that as --url$/],
+      ['https://login.example/?next=stats', /does not respond like a package registry search: check --url$/],
+    ] as const) {
+      redirect = location;
+      expect(await reader().catch((error: Error) => error.message)).to.match(message);
+    }
   });
 
   it('reads the time to wait in both forms of Retry-After, and assumes ten seconds without it', async () => {

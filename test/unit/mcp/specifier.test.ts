@@ -67,6 +67,7 @@ const TEXTS: Record<string, string[]> = {
   numpy: ['numpy=1.26=py39', 'conda:numpy'],
   'c++': ['c++', 'c++@1'],
   日本語: ['日本語==1'],
+  'LWP::UserAgent': ['LWP::UserAgent', 'LWP::UserAgent@6.72', 'LWP::UserAgent 6.72', 'cran:LWP::UserAgent'],
   'python3.11': ['python3.11', 'python3.11=3.11.2-6'],
   // Names of several words exist, and a version that is part of a name is no syntax.
   'pip install requests': ['pip install requests==2'],
@@ -88,7 +89,6 @@ const NAMELESS = [
   "gem 'rails', '~> 7.0'",
   '{:phoenix, "~> 1.7"}',
   '<a href="lodash">',
-  'conda-forge::numpy',
   '@types%2Fnode',
   'redis*',
   '==1.0',
