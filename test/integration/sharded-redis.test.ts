@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { packagesNamed } from '../support/datasets.js';
-import { REBUILD, useService } from '../support/service.js';
+import { environmentOf, REBUILD, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe('A Redis that distributes keys over servers', () => {
@@ -9,7 +9,7 @@ describe('A Redis that distributes keys over servers', () => {
 
   it('is never asked for two keys by one command', async () => {
     const { service } = suite;
-    const redis = new Redis(process.env['REDIS_URL'] ?? '');
+    const redis = new Redis(environmentOf(service.slug)['REDIS_URL'] ?? '');
     const monitor = await redis.monitor();
     const commands: string[][] = [];
     // Commands of other tests have other slugs. What a script calls is part of its command.
@@ -28,7 +28,7 @@ describe('A Redis that distributes keys over servers', () => {
       commands.map(([name = '', ...args]) => redis.command('GETKEYS', name, ...args)),
     );
     expect(
-      keys.map((found) => found?.length),
+      keys.map((found) => found.length),
       commands.join('\n'),
     ).to.deep.equal(commands.map(() => 1));
     redis.disconnect();

@@ -43,7 +43,7 @@ function describe(error: Error): string {
   if (!(error instanceof errors.ResponseError)) return inOneLine(messageOf(error));
   const message = inOneLine(`Elasticsearch responded with ${error.statusCode}: ${error.message}`);
   // The message of the client has the reasons of root causes, but not the reason of an error without them.
-  const reason = inOneLine(String(errorIn(error).reason ?? ''));
+  const reason = inOneLine(errorIn(error).reason ?? '');
   return message.includes(reason) ? message : `${message}: ${reason}`;
 }
 

@@ -122,7 +122,7 @@ describe('The API client of the MCP server', () => {
       ['https://login.example/?next=stats', /does not respond like a package registry search: check --url$/],
     ] as const) {
       redirect = location;
-      expect(await reader().catch((error: Error) => error.message)).to.match(message);
+      expect(await reader().catch(messageOf)).to.match(message);
     }
   });
 
