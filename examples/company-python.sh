@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 REGISTRY="${REGISTRY:-https://registry.example}"
+REGISTRY="${REGISTRY%/}"
 TOKEN="${TOKEN:-change-me}"
 
 export REGISTRY_SLUG="${REGISTRY_SLUG:-company-python}"

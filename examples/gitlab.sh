@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 REGISTRY="${REGISTRY:-https://gitlab.registry.example}"
+REGISTRY="${REGISTRY%/}"
 GROUP="${GROUP:-my-group}"
 TOKEN="${TOKEN:-change-me}"
 

@@ -3,7 +3,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const [service, file] = process.argv.slice(2);
+const [service, file] = process.argv.slice(2).map((argument) => argument.replace(/\/+$/, ''));
 if (file === undefined) throw new Error('usage: node mirror-names.mjs SERVICE FILE');
 
 const saved = await readFile(file, 'utf8').then(JSON.parse, (error) => {

@@ -5,7 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 
 REGISTRY="${REGISTRY:-https://replicate.registry.example}"
+REGISTRY="${REGISTRY%/}"
 WEBSITE="${WEBSITE:-https://registry.example}"
+WEBSITE="${WEBSITE%/}"
 
 export REGISTRY_SLUG="${REGISTRY_SLUG:-npm}"
 export REGISTRY_SOURCE="${REGISTRY_SOURCE:-registry.example}"

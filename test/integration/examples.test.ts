@@ -106,7 +106,9 @@ describe('The examples', function () {
       );
       const slug = newSlug();
       slugs.push(slug);
-      const variables = { REGISTRY: origin.origin, WEBSITE: origin.origin, TOKEN, PORT: '0', ...env };
+      // With a slash, as people copy addresses from their browsers.
+      const address = `${origin.origin}/`;
+      const variables = { REGISTRY: address, WEBSITE: address, TOKEN, PORT: '0', ...env };
       const program = new SpawnedCli('', { ...environmentOf(slug), ...variables }, [], () => [
         'sh',
         `examples/${script}`,
@@ -170,7 +172,7 @@ describe('examples/mirror-names.mjs', function () {
   }
 
   const run = () =>
-    runCommand('', {}, [new URL(between.url).origin, file], (command) => [
+    runCommand('', {}, [`${new URL(between.url).origin}/`, file], (command) => [
       process.execPath,
       'examples/mirror-names.mjs',
       ...command.slice(-2),
