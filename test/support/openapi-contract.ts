@@ -29,7 +29,7 @@ interface Document {
       };
     }
   >;
-  components: { schemas: { Problem: object } };
+  components: { schemas: Record<string, object> };
 }
 
 /** Statuses of paths and methods that are not in the document. */
@@ -95,7 +95,7 @@ class OpenApiContract {
     const response = this.#responsesOf(templateOf(pathname))[String(status)];
     if (response === undefined && ANYWHERE.includes(status)) {
       expect(type, what).to.equal('application/problem+json');
-      if (!hasNoBody) this.#validate(what, answer.body, this.document.components.schemas.Problem);
+      if (!hasNoBody) this.#validate(what, answer.body, this.document.components.schemas[`Problem${status}`] ?? {});
       return;
     }
     if (status === 304 || (hasNoBody && method !== 'HEAD')) return;

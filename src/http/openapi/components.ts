@@ -22,11 +22,8 @@ export class OpenApiComponents {
     responses: {} as Json,
     examples: {} as Json,
   };
-  readonly #problem: z.ZodType;
 
-  constructor(private readonly members: ProblemMembers) {
-    this.#problem = problemSchema(members);
-  }
+  constructor(private readonly members: ProblemMembers) {}
 
   /** A schema as JSON Schema. Schemas with an `id` (`meta`) are components. */
   schema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
@@ -87,7 +84,7 @@ export class OpenApiComponents {
       ]),
       content: {
         'application/problem+json': {
-          schema: this.schema(this.#problem),
+          schema: this.schema(problemSchema(status, this.members)),
           examples: Object.fromEntries(examples) as Json,
         },
       },
@@ -100,17 +97,16 @@ export class OpenApiComponents {
   }
 }
 
-/** The schema of the problems of all endpoints. Clients tell problems apart by `code`. */
-function problemSchema(members: ProblemMembers) {
-  const additional = Object.values(members).map(({ shape }) => z.object(shape).partial().shape);
-  return component('Problem', {
+/** The schema of all problems with a status. Clients tell them apart by `code`. */
+function problemSchema(status: number, members: ProblemMembers) {
+  const codes = (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => PROBLEMS[code].status === status);
+  const additional = codes.map((code) => z.object(members[code]?.shape ?? {}).partial().shape);
+  return component(`Problem${status}`, {
     type: z.literal('about:blank'),
     title: z.string(),
-    status: z.int().min(400).max(599),
+    status: z.literal(status),
     detail: z.string().meta({ description: 'For people: names the parameter and the fault.' }),
-    code: z
-      .enum(Object.keys(PROBLEMS))
-      .meta({ id: 'ProblemCode', description: 'For programs. Which members follow depends on it.' }),
+    code: z.enum(codes).meta({ description: 'For programs. Which members follow depends on it.' }),
     ...(Object.assign({}, ...additional) as z.ZodRawShape),
   });
 }
