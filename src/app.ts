@@ -29,7 +29,7 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(onResponse, log));
   const services = { readAddress: clientAddressReader(config.trustedProxies), tokens };
   app.use(respond(exactPaths(endpoints), services, log));
-  app.use(otherPaths(endpoints, config.changesRetention > 0).routes());
+  app.use(otherPaths(endpoints, config).routes());
   app.use(unhandled);
   app.on('error', (error: unknown, { headerSent, writable }: Context) => {
     const isLost = headerSent || !writable;

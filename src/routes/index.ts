@@ -29,7 +29,7 @@ import { ping, pingOperation } from './ping.js';
 import { ready, readyOperation } from './ready.js';
 import { openApi, openApiOperation, OVERVIEW } from './openapi.js';
 import { staticFiles } from './static-files.js';
-import { openSearch, openSearchOperation } from './opensearch.js';
+import { openSearch, openSearchOperation, shortNameOf } from './opensearch.js';
 import { robots } from './robots.js';
 import { rebuildOperation, startRebuild } from './start-rebuild.js';
 import { search, searchOperation } from './search.js';
@@ -136,7 +136,10 @@ export function exactPaths(endpoints: Endpoints): (ctx: Context) => Handler | un
 }
 
 /** Routes all other paths: of endpoints with a parameter, which is the rest of the path, and of the page's files. */
-export function otherPaths(endpoints: Endpoints, hasFeed: boolean): Router<RequestState> {
+export function otherPaths(
+  endpoints: Endpoints,
+  { changesRetention, registry }: Config,
+): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   const add = (route: string, path: string | RegExp, handler: Handler) =>
     router.get(route, path, async (ctx) => {
@@ -148,7 +151,8 @@ export function otherPaths(endpoints: Endpoints, hasFeed: boolean): Router<Reque
     if (parameter !== undefined) add(path, new RegExp(`^${prefix}`), limited(endpoint));
   }
   add('/robots.txt', '/robots.txt', robots(Object.keys(endpoints)));
-  for (const [path, handler] of staticFiles(hasFeed)) add(path, path, ofPage(handler));
+  for (const [path, handler] of staticFiles(changesRetention > 0, shortNameOf(registry.slug)))
+    add(path, path, ofPage(handler));
   return router;
 }
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import type { Handler } from '../http/request/request-context.js';
@@ -7,8 +8,10 @@ import { SUGGESTIONS_TYPE } from './suggest.js';
 
 const CONTENT_TYPE = 'application/opensearchdescription+xml';
 
-/** Maximum length of a `ShortName` in OpenSearch 1.1. */
+/** Maximum length of a `ShortName` in OpenSearch 1.1, and of the beginning and the hash of a longer slug. */
 const MAX_SHORT_NAME = 16;
+const BEGINNING = 9;
+const HASH = 6;
 
 export const openSearchOperation: Operation = {
   id: 'getOpenSearchDescription',
@@ -33,11 +36,18 @@ export function openSearch(slug: string, publicUrlOf: PublicUrlReader): Handler 
     });
 }
 
+/** A name for each slug. Browsers offer the engine of a link until they know one with the title of the link. */
+export function shortNameOf(slug: string): string {
+  if (slug.length <= MAX_SHORT_NAME) return slug;
+  // No slug has a tilde.
+  return `${slug.slice(0, BEGINNING)}~${hash('sha1', slug, 'base64url').slice(0, HASH)}`;
+}
+
 function describe(slug: string, base: string): string {
   const address = escapeForTemplate(base);
   return `<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
-  <ShortName>${slug.slice(0, MAX_SHORT_NAME)}</ShortName>
+  <ShortName>${shortNameOf(slug)}</ShortName>
   <Description>Packages of ${slug}, by any part of their name</Description>
   <Url type="text/html" template="${address}/?q={searchTerms}"/>
   <Url type="${SUGGESTIONS_TYPE}" rel="suggestions" template="${address}/suggest?q={searchTerms}"/>

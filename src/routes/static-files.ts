@@ -25,11 +25,11 @@ const FEED_LINK = /\s*<link rel="alternate"[^>]*>/;
  * The paths and handlers of the page's files. Browsers revalidate the files each time, so they never mix two versions.
  * @throws {Error} if the page has not been built.
  */
-export function staticFiles(hasFeed: boolean): [path: string, handler: Handler][] {
+export function staticFiles(hasFeed: boolean, searchEngine: string): [path: string, handler: Handler][] {
   return readdirSync(FOLDER).flatMap((name) => {
     const type = TYPES[extname(name)];
     if (type === undefined) return [];
-    const text = readFileSync(new URL(name, FOLDER), 'utf8');
+    const text = readFileSync(new URL(name, FOLDER), 'utf8').replace('SEARCH_ENGINE', searchEngine);
     const body = Buffer.from(hasFeed ? text : text.replace(FEED_LINK, ''));
     const handler = constantResponse(bodyResponse(body, { 'Content-Type': type }), 'no-cache');
     return [[ADDRESSES[name] ?? `/page/${name}`, handler]];

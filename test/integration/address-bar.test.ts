@@ -83,7 +83,8 @@ describe('The address bar', function () {
     const answer = await fetch(suggestions.replace('{searchTerms}', encodeURIComponent('lib-1')));
     expect(((await answer.json()) as unknown[])[0]).to.equal('lib-1');
     const page = await (await fetch(url)).text();
-    expect(page).to.match(/<link\s+rel="search"\s+type="application\/opensearchdescription\+xml"\s+href="opensearch.xml"/); // prettier-ignore
+    const [, name] = /<ShortName>([\w-]{1,16})<\/ShortName>/.exec(xml) ?? [];
+    expect(page).to.match(new RegExp(`<link\\s+rel="search"\\s+type="application/opensearchdescription\\+xml"\\s+href="opensearch.xml"\\s+title="${name}"`)); // prettier-ignore
   });
 
   it('finds the address of a trusted proxy, of nobody else, and PUBLIC_URL before both', async () => {
