@@ -68,11 +68,11 @@ export interface Service {
   /** The id of the snapshot that it serves; empty if there is none. */
   snapshot(): Promise<string>;
   /** Reads the aliases at once, instead of within a second. */
-  refresh(): Promise<void>;
+  refresh: () => Promise<void>;
   /** Reads the aliases no longer, so that it does not see the next flip. */
   stopPolling(): void;
   /** How many rebuilds of this replica have ended, by their outcome. */
-  outcomes(): Readonly<Record<'rebuilt' | 'unchanged' | 'stopped' | 'failed', number>>;
+  outcomes: () => Readonly<Record<'rebuilt' | 'unchanged' | 'stopped' | 'failed', number>>;
   /** Why its last rebuild failed; undefined if that succeeded. */
   failure(): string | undefined;
   isRebuilding(): boolean;

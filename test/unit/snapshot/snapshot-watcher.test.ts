@@ -1,4 +1,4 @@
-import { setImmediate, setTimeout as pause } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import { errors, type Client, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import pino from 'pino';
