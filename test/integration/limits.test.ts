@@ -47,15 +47,6 @@ describe('Rate limits', () => {
     expect(blocked.headers.get('RateLimit')).to.match(/^"reading";r=0;t=/);
   });
 
-  it('report the remaining points, whatever the request id', async () => {
-    for (const [used, id] of ['RateLimit', 'RateLimit-Policy', 'X-Request-Id'].entries()) {
-      const answer = await suite.service.get('/stats', as('198.51.100.24', { 'X-Request-Id': id }));
-      expect(answer.status, id).to.equal(200);
-      expect(answer.headers.get('X-Request-Id')).to.equal(id);
-      expect(answer.headers.get('RateLimit')).to.match(new RegExp(`^"reading";r=${4 - used};t=\\d+$`));
-    }
-  });
-
   it('count /lookup by tens of names and /similar three times', async () => {
     const names = (count: number) => Array.from({ length: count }, () => 'name=alpha').join('&');
     const remaining = async (path: string, client: RequestInit) => {

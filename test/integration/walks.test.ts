@@ -138,14 +138,6 @@ describe('match', function () {
     const invalid = ['', 'Prefix', 'suffix', 'prefix&match=prefix'];
     await expectInvalid(suite.service, ...invalid.map((match) => `/search?q=li&match=${match}`));
   });
-
-  it('contains is the default, with the same tag', async () => {
-    const lib = (match: string) => suite.service.get(`/search?q=lib${match}`);
-    const [absent, given, prefix] = [await lib(''), await lib('&match=contains'), await lib('&match=prefix')];
-    expect(given.text).to.equal(absent.text);
-    expect(given.headers.get('ETag')).to.equal(absent.headers.get('ETag'));
-    expect(prefix.headers.get('ETag')).not.to.equal(absent.headers.get('ETag'));
-  });
 });
 
 describe('Snapshots', function () {

@@ -272,16 +272,11 @@ describe('A document of weights', function () {
       documents['/weights'] = now;
       return rebuilt(service, variablesOf(server), force);
     };
-    const rejected = async (now: string, have: number) => {
-      const id = await service.snapshot();
-      expect(await reasonWith(now)).to.equal(
-        `WEIGHTS_URL: of 4 names that had a weight, ${have} have one now: fewer than half; accept it with force=true or --force`,
-      );
-      expect(await service.snapshot()).to.equal(id);
-    };
-    await rejected(weights(0), 1);
-    await rejected(weights(4, 5, 6, 7, 8, 9), 0);
-    await rejected('name,weight\nn0,1\nn1,0\nn2,0\nn3,\n', 1);
+    const id = await service.snapshot();
+    expect(await reasonWith(weights(0))).to.equal(
+      'WEIGHTS_URL: of 4 names that had a weight, 1 have one now: fewer than half; accept it with force=true or --force',
+    );
+    expect(await service.snapshot()).to.equal(id);
     expect(await reasonWith(weights(2, 3, 4, 5)), 'exactly half').to.equal(undefined);
     expect(await reasonWith(weights(9), true), 'forced').to.equal(undefined);
     expect((await weightsOf(service))['n9']).to.equal(1);
