@@ -132,7 +132,13 @@ export function useConnections(url: () => string) {
   };
   const openMany = (times: number, ...how: Parameters<typeof open>) =>
     Promise.all(Array.from({ length: times }, () => open(...how)));
-  return { open, openMany };
+  /** Sends bytes on a new connection. @returns all responses, once the server has closed it. */
+  const send = async (bytes: string | Buffer): Promise<readonly RawResponse[]> => {
+    const client = await open(bytes);
+    await client.closed;
+    return client.responses;
+  };
+  return { open, openMany, send };
 }
 
 /** A request without a body. */
