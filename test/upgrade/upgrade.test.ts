@@ -205,9 +205,11 @@ describe('An upgrade from 0.3.0', function () {
   }
 
   it('keeps what this release built during a rollback of 0.3.0', () =>
-    beside(current, () => {
+    beside(current, async () => {
       const { PATH, HOME } = process.env;
-      return run('npm', ['run', '--silent', 'rollback'], { cwd: root, env: { PATH, HOME, ...env } });
+      const before = await snapshotOf(old);
+      await run('npm', ['run', '--silent', 'rollback'], { cwd: root, env: { PATH, HOME, ...env } });
+      await waitFor(async () => (await snapshotOf(old)) !== before, 'the rollback to be noticed');
     }));
 
   it('keeps what 0.3.0 built during a rollback of this release', () =>
