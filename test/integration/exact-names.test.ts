@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { getRequest } from '../support/raw-connection.js';
-import { rawRequest } from '../support/raw-request.js';
+import { getRequest, useConnections } from '../support/raw-connection.js';
 import { useService } from '../support/service.js';
 
 const AWKWARD_NAMES = [
@@ -29,8 +28,8 @@ describe('Exact names', function () {
   }
 
   /** Sends a path that `fetch` would normalize. */
-  const sendUnchanged = (path: string) =>
-    rawRequest(suite.service.url, [getRequest(path, 'Connection: close\r\n')]);
+  const { sendOne } = useConnections(() => suite.service.url);
+  const sendUnchanged = (path: string) => sendOne(getRequest(path, 'Connection: close\r\n'));
 
   it('are found by /packages, code point for code point', async () => {
     for (const entry of packages.slice(0, AWKWARD_NAMES.length)) {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { expect } from 'chai';
 
 /** One parsed response. */
 export interface RawResponse {
@@ -98,11 +99,7 @@ function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
   const end = bytes.indexOf('\r\n\r\n');
   if (end === -1) return [undefined, 0];
   const [start = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n');
-  const headers = new Headers();
-  for (const field of fields) {
-    const colon = field.indexOf(':');
-    headers.append(field.slice(0, colon), field.slice(colon + 1).trim());
-  }
+  const headers = new Headers(fields.map((field) => field.split(/: *(.*)/).slice(0, 2) as [string, string]));
   const begin = end + 4;
   const bodyEnd = begin + Number(headers.get('Content-Length') ?? 0);
   // Node sends its own responses in chunks, without a body.
@@ -132,7 +129,15 @@ export function useConnections(url: () => string) {
   };
   const openMany = (times: number, ...how: Parameters<typeof open>) =>
     Promise.all(Array.from({ length: times }, () => open(...how)));
-  return { open, openMany };
+  /** Sends bytes on a new connection. @returns the only response, once the service has closed it. */
+  const sendOne = async (bytes: string | Buffer): Promise<RawResponse> => {
+    const connection = await open(bytes);
+    await connection.closed;
+    const [response, ...more] = connection.responses;
+    expect(more).to.deep.equal([]);
+    return response ?? expect.fail('there is no response');
+  };
+  return { open, openMany, sendOne };
 }
 
 /** A request without a body. */
