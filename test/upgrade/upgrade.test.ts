@@ -15,6 +15,7 @@ import { Replica } from '../soak/replica.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { linksOf } from '../support/follow-next.js';
+import { repeat } from '../support/repeat.js';
 import { removeRegistries } from '../support/registries.js';
 import { environmentOf, newSlug, request, type TestResponse } from '../support/service.js';
 import { runCommand } from '../support/spawn-cli.js';
@@ -45,32 +46,27 @@ class Readers {
   sent = 0;
   walks = 0;
   readonly failures: string[] = [];
-  readonly #loops = new Map<string, Promise<unknown>>();
-  #isStopped = false;
+  /** What ends the loops of each replica. */
+  readonly #loops = new Map<string, () => Promise<void>>();
 
   /** Starts reading from a replica. */
   start({ url }: Replica): void {
     const random = seededRandom(this.#loops.size + 1);
-    const loop = async () => {
-      while (!this.#isStopped && this.#loops.has(url)) {
-        await this.#search(url, pick(random, QUERIES));
-        if (random() < 0.02) await this.#walk(url);
-      }
+    const step = async () => {
+      await this.#search(url, pick(random, QUERIES));
+      if (random() < 0.02) await this.#walk(url);
     };
-    const loops = Promise.resolve().then(() => Promise.all(Array.from({ length: LOOPS }, loop)));
-    this.#loops.set(url, loops);
+    this.#loops.set(url, repeat(LOOPS, step));
   }
 
   /** Ends the loops of a replica, so that it can be stopped. */
   async leave({ url }: Replica): Promise<void> {
-    const loops = this.#loops.get(url);
+    await this.#loops.get(url)?.();
     this.#loops.delete(url);
-    await loops;
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.all(this.#loops.values());
+    await Promise.all([...this.#loops.values()].map((end) => end()));
   }
 
   async #search(url: string, q: string): Promise<void> {

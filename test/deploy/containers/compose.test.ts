@@ -8,7 +8,7 @@ import { run } from '../../../dev/run.js';
 import { Compose } from '../../support/compose.js';
 import { bundledPackages } from '../../support/datasets.js';
 import { startMcp } from '../../support/mcp-client.js';
-import { LoadGenerator } from '../../support/load-generator.js';
+import { startLoad } from '../../support/load-generator.js';
 import { RawConnection } from '../../support/raw-connection.js';
 import { waitFor } from '../../support/wait-for.js';
 
@@ -184,17 +184,17 @@ describe('docker-compose.yml', function () {
   });
 
   it('serves every request during a rolling restart of two replicas', async () => {
-    const load = new LoadGenerator(compose.url());
+    const stop = startLoad(compose.url());
     for (const { Id } of await compose.containers('api')) {
       await run('docker', ['restart', Id]);
       await compose.healthy('api', 2);
       const log = await run('docker', ['logs', Id]);
       expect(log).to.include('"msg":"stopped"');
     }
-    await load.stop();
-    console.log(`      ${load.requests} requests through the proxy, ${load.failures.length} failures`);
-    expect(load.failures).to.deep.equal([]);
-    expect(load.requests).to.be.greaterThan(1000);
+    const { requests, failures } = await stop();
+    console.log(`      ${requests} requests through the proxy, ${failures.length} failures`);
+    expect(failures).to.deep.equal([]);
+    expect(requests).to.be.greaterThan(1000);
   });
 
   it('sends no request to a replica that has not reached Elasticsearch', async () => {
