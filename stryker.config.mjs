@@ -24,7 +24,7 @@ export default {
   testRunner: 'tap',
   tap: {
     testFiles: [
-      'test/unit/search/{by-weight,cursor,queries,name-sample,similarity,tiered-search}.test.ts',
+      'test/unit/search/{cursor,queries,name-sample,similarity,tiered-search}.test.ts',
       'test/unit/snapshot/name-order.test.ts',
       'test/unit/elasticsearch/{msearch,search-pool}.test.ts',
       'test/unit/http/{limits/rate-limit,request/query-params,response/etag}.test.ts',

@@ -23,7 +23,7 @@ const SEVERAL_NODES_TIMEOUT_MS = 800;
 const CONNECT_TIMEOUT_MS = 1500;
 
 /** Time for which a failed node is avoided, in milliseconds, if there is another node. */
-export const NODE_BACKOFF_MS = 3000;
+const NODE_BACKOFF_MS = 3000;
 
 /** Time after which a failure of a node no longer matters, in milliseconds. */
 const FAILURE_MEMORY_MS = 60_000;

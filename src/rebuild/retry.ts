@@ -15,7 +15,7 @@ import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 const STALL_MS = 600_000;
 
 /** Pause before a request is sent again, in milliseconds. */
-export const RETRY_PAUSE_MS = 1000;
+const RETRY_PAUSE_MS = 1000;
 
 /**
  * Bounds of the growing poll interval of a step, in milliseconds. The first polls are frequent, because a step on a

@@ -16,22 +16,17 @@ describe('Invalid requests get', () => {
     ['/search?q=ab&limit=%D9%A1', 'limit must be a whole number from 1 in plain decimal digits'],
     ['/browse?page=9007199254740992', 'page is too large to be an exact integer'],
     ['/rebuild?secret=a&secret=b', 'secret must be given once'],
-    ['/rebuild?force=maybe', 'force must be true or false'],
     ['/get-bypass?secret=a&secret=b', 'secret must be given once'],
     ['/similar', 'name is required'],
     ['/similar?name=%20%09', 'name must have 1 to 100 characters'],
     [`/similar?name=${'x'.repeat(101)}`, 'name must have 1 to 100 characters'],
-    ['/similar?name=a&name=b', 'name must be given once'],
-    ['/similar?name=a&limit=0', 'limit must be a whole number from 1 in plain decimal digits'],
     ['/packages/', 'name must have 1 to 512 bytes'],
     [`/packages/${encodeURIComponent('é'.repeat(257))}`, 'name must have 1 to 512 bytes'],
     ['/packages/%FF', 'name must be UTF-8, percent-encoded'],
-    ['/packages/%ED%A0%80', 'name must be UTF-8, percent-encoded'],
     ['/packages/a?snapshot=a&snapshot=b', 'snapshot must be given once'],
     ['/lookup', 'name is required'],
     ['/lookup?name=', 'name must have 1 to 512 bytes'],
     [`/lookup?name=a&name=${'x'.repeat(513)}`, 'name 2 of 2 must have 1 to 512 bytes'],
-    ['/lookup?name=a&name=%FF', 'name 2 of 2 must be UTF-8, percent-encoded'],
     ['/lookup?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
   ];
   for (const [path, detail] of invalid) {
@@ -59,7 +54,7 @@ describe('Invalid requests get', () => {
     expect(await get('/search', { method: 'HEAD' })).to.include({ status: 400, text: '' });
   });
 
-  it('no error for unknown parameters, whatever they contain, and however many there are', async () => {
+  it('no error for unknown parameters, whatever they contain', async () => {
     const unknown = `${'a&'.repeat(7000)}%zz&utm=100%&%FF=%FE&q[]=%FF&__proto__[limit]=x`;
     const { status, body } = await get(`/search?${unknown}&q=%00%EF%BF%BD%zz&limit=5`);
     expect(status).to.equal(200);

@@ -65,7 +65,7 @@ for (const example of ONE_EACH) {
       // The reader of crates needs a library, so the rebuild process builds it. That process bundles all readers.
       if (example.format !== 'crates') await rebuildHere(env, slug);
       service = await startService(env, slug);
-      await waitFor(() => service.server.snapshots.current !== undefined, 'the first build', 30_000);
+      await waitFor(async () => (await service.snapshot()) !== '', 'the first build', 30_000);
     });
 
     after(async () => {
@@ -109,7 +109,7 @@ describe('A list with an invalid package', function () {
     const lenient = await startService({ ...env, DATASET_MAX_BAD_ROWS: '3' });
     try {
       expect(await rebuildHere(env, newSlug()).catch(reasonOf)).to.equal('line 2: name is empty');
-      await waitFor(() => lenient.server.snapshots.current !== undefined, 'the first build', 30_000);
+      await waitFor(async () => (await lenient.snapshot()) !== '', 'the first build', 30_000);
       const names = (await browseAll(lenient)) as { no: number; name: string }[];
       expect(names.map(({ no, name }) => [no, name])).to.deep.equal([
         [1, 'a'],

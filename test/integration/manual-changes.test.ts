@@ -5,10 +5,20 @@ import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { newSlug, rebuildHere, startService, useService } from '../support/service.js';
+import { expectSearch, namesAt } from '../support/expect-search.js';
+import { logLines, newSlug, rebuildHere, startService, useService } from '../support/service.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
-import { Client } from '@elastic/elasticsearch';
+import { Client, type estypes } from '@elastic/elasticsearch';
+
+/** Settings with which a snapshot could not be built or read. */
+const DISTURBING: estypes.IndicesIndexSettings = {
+  max_result_window: 1,
+  number_of_replicas: 5,
+  hidden: true,
+  blocks: { metadata: true, read: true, read_only: true },
+  analysis: { tokenizer: { trigram: { type: 'ngram', token_chars: ['digit'] } } },
+};
 
 describe('A manual change in Elasticsearch', function () {
   this.timeout(60_000);
@@ -18,6 +28,16 @@ describe('A manual change in Elasticsearch', function () {
   /** The indices behind an alias. */
   async function behind(name: string): Promise<string[]> {
     return Object.keys(await suite.service.elasticsearch.indices.getAlias({ name }));
+  }
+
+  /** Adds an index template for new indices of the registry. */
+  async function putTemplate(template: estypes.IndicesPutIndexTemplateIndexTemplateMapping): Promise<void> {
+    const { elasticsearch, alias, slug } = suite.service;
+    await elasticsearch.indices.putIndexTemplate({
+      name: slug,
+      index_patterns: [`${alias}-*`],
+      template,
+    });
   }
 
   /** Runs a rebuild, which must fail and change nothing. @returns the reason. */
@@ -38,7 +58,7 @@ describe('A manual change in Elasticsearch', function () {
 
   const failureOfProcess = async () => {
     await suite.service.rebuild('&force=true');
-    return suite.service.server.rebuilds.lastFailure?.reason ?? '';
+    return suite.service.failure() ?? '';
   };
 
   it('of the alias does not make its target a snapshot for rollbacks', async () => {
@@ -64,11 +84,7 @@ describe('A manual change in Elasticsearch', function () {
   it('is found if an index template adds the alias to new indices', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     for (const name of [alias, previousAliasOf(alias)]) {
-      await elasticsearch.indices.putIndexTemplate({
-        name: slug,
-        index_patterns: [`${alias}-*`],
-        template: { aliases: { [name]: {} } },
-      });
+      await putTemplate({ aliases: { [name]: {} } });
       const run = name === alias ? failureOfProcess : failureHere;
       const reason = await failure(run).finally(() =>
         elasticsearch.indices.deleteIndexTemplate({ name: slug }),
@@ -82,13 +98,9 @@ describe('A manual change in Elasticsearch', function () {
   });
 
   it('is found if an index template adds runtime fields to new indices', async () => {
-    const { elasticsearch, alias, slug } = suite.service;
+    const { elasticsearch, slug } = suite.service;
     const runtime = { 'name.fold': { type: 'keyword', script: { source: "emit('x')" } } } as const;
-    await elasticsearch.indices.putIndexTemplate({
-      name: slug,
-      index_patterns: [`${alias}-*`],
-      template: { mappings: { runtime } },
-    });
+    await putTemplate({ mappings: { runtime } });
     const reason = await failure().finally(() => elasticsearch.indices.deleteIndexTemplate({ name: slug }));
     expect(reason).to.equal(
       'an index template adds runtime fields to new indices: remove them from the template',
@@ -98,21 +110,7 @@ describe('A manual change in Elasticsearch', function () {
   it('cannot change the results by an index template', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     await elasticsearch.ingest.putPipeline({ id: slug, processors: [{ drop: {} }] });
-    await elasticsearch.indices.putIndexTemplate({
-      name: slug,
-      index_patterns: [`${alias}-*`],
-      template: {
-        settings: {
-          default_pipeline: slug,
-          final_pipeline: slug,
-          max_result_window: 1,
-          number_of_replicas: 5,
-          hidden: true,
-          blocks: { metadata: true, read: true, read_only: true },
-          analysis: { tokenizer: { trigram: { type: 'ngram', token_chars: ['digit'] } } },
-        },
-      },
-    });
+    await putTemplate({ settings: { ...DISTURBING, default_pipeline: slug, final_pipeline: slug } });
     const indices = async () => {
       const index = `${alias}-2*`;
       return Object.keys(await elasticsearch.indices.get({ index, expand_wildcards: 'all' }));
@@ -122,9 +120,8 @@ describe('A manual change in Elasticsearch', function () {
       const { length } = await indices();
       await suite.publish(packages);
       expect(await indices()).to.have.length(length);
-      expect((await suite.service.get('/search?q=eta')).body.count).to.equal(1);
-      expect((await suite.service.get('/browse')).body.results).to.have.length(2);
-      expect((await suite.service.get('/search?q=et')).body.count).to.equal(1);
+      for (const q of ['eta', 'et']) await expectSearch(suite.service, q, ['beta']);
+      expect(await namesAt(suite.service, '/browse')).to.deep.equal(['alpha', 'beta']);
     } finally {
       await elasticsearch.indices.deleteIndexTemplate({ name: slug });
       await elasticsearch.ingest.deletePipeline({ id: slug });
@@ -144,7 +141,7 @@ describe('A manual change in Elasticsearch', function () {
       await block(null);
     }
     await waitFor(async () => (await service.get('/health')).status === 200, 'the service');
-    expect((await service.get('/search?q=lph')).body.count).to.equal(1);
+    await expectSearch(service, 'lph', ['alpha']);
   });
 
   it('is found before the download if the served or the previous index is read-only', async () => {
@@ -175,15 +172,13 @@ describe('A manual change in Elasticsearch', function () {
     try {
       const reason = `an index has the name of the alias ${alias}: rename or delete it`;
       expectProblem(await service.get('/search?q=alpha'), 503, 'search_unavailable');
-      expect(service.server.snapshots.stateReason).to.equal(reason);
+      expect(logLines.map(({ msg }) => msg)).to.include(reason);
       await service.rebuild();
-      expect(service.server.rebuilds.lastFailure?.reason).to.equal(reason);
+      expect(service.failure()).to.equal(reason);
       await client.indices.delete({ index: alias });
       await client.indices.create({ index: previousAliasOf(alias), settings });
       await service.rebuild();
-      expect(service.server.rebuilds.lastFailure?.reason).to.contain(
-        `of the alias ${previousAliasOf(alias)}:`,
-      );
+      expect(service.failure()).to.contain(`of the alias ${previousAliasOf(alias)}:`);
     } finally {
       await service.end();
       await client.indices.delete({ index: [alias, previousAliasOf(alias)], ignore_unavailable: true });

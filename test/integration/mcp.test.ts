@@ -33,269 +33,254 @@ describe('The MCP server', function () {
     METRICS_PORT: '0',
     ...UNCACHED,
   });
+  let client: Client;
+  before(async () => {
+    client = await startMcp(suite.service.url);
+  });
+  after(() => client.close());
+
+  const check = async (args: Record<string, unknown>) => {
+    const result = await callOf(client, 'check_packages')(args);
+    expect(result.isError, textOf(result)).not.to.equal(true);
+    expect(JSON.parse(textOf(result))).to.deep.equal(result.structuredContent);
+    return result.structuredContent as { results: { name: string; status: string }[] };
+  };
+
+  /** Requests and points since the start, of all paths that are limited. */
+  async function used() {
+    const metrics = await scrape(suite.service.server.metricsUrl);
+    const paths = ['/stats', '/lookup', '/similar', '/search'];
+    const counts = paths.map((route) => metrics.sum('http_request_duration_seconds_count', { route }) ?? 0);
+    const { limit } = (await suite.service.get('/debug-ip')).body;
+    return { requests: counts.reduce((a, b) => a + b), points: limit.limit - limit.remaining };
+  }
+
   for (const mode of PROTOCOLS)
-    describe(`by protocol ${JSON.stringify(mode)}`, () => {
-      let client: Client;
-      before(async () => {
-        client = await startMcp(suite.service.url, { mode });
-      });
-      after(() => client.close());
-
-      const check = async (args: Record<string, unknown>) => {
-        const result = await callOf(client, 'check_packages')(args);
-        expect(result.isError, textOf(result)).not.to.equal(true);
-        expect(JSON.parse(textOf(result))).to.deep.equal(result.structuredContent);
-        return result.structuredContent as { results: { name: string; status: string }[] };
-      };
-
-      /** Requests and points since the start, of all paths that are limited. */
-      async function used() {
-        const metrics = await scrape(suite.service.server.metricsUrl);
-        const paths = ['/stats', '/lookup', '/similar', '/search'];
-        const counts = paths.map(
-          (route) => metrics.sum('http_request_duration_seconds_count', { route }) ?? 0,
-        );
-        const { limit } = (await suite.service.get('/debug-ip')).body;
-        return { requests: counts.reduce((a, b) => a + b), points: limit.limit - limit.remaining };
-      }
-
-      it('has three tools with schemas, in at most 4,000 characters', async () => {
-        const { tools } = await client.listTools();
-        expect(tools.map(({ name }) => name)).to.deep.equal([
-          'check_packages',
-          'search_packages',
-          'similar_packages',
-        ]);
-        for (const { outputSchema, annotations } of tools) {
-          expect(outputSchema?.['required']).to.include.members(['registry', 'taken_at', 'note', 'results']);
-          expect(annotations?.title).to.match(/^[A-Z][a-z ]+ names$|^Search packages$/);
-          expect(annotations).to.include({ readOnlyHint: true, idempotentHint: true, openWorldHint: false });
-        }
-        expect(JSON.stringify(tools).length).to.be.at.most(4000);
-      });
-
-      it('says of which registry and when, and that newer packages may be missing', async () => {
-        const taken = new Date((await suite.service.get('/stats')).headers.get('Last-Modified') ?? '');
-        const calls = {
-          check_packages: { names: ['a'] },
-          search_packages: { query: 'red' },
-          similar_packages: { name: 'a' },
-        };
-        for (const [tool, args] of Object.entries(calls)) {
-          const { structuredContent } = await callOf(client, tool)(args);
-          expect(structuredContent, tool).to.deep.include({
-            registry: suite.service.slug,
-            source: 'registry.example',
-            taken_at: taken.toISOString(),
-            note: 'This is a snapshot: a newer package may be missing.',
-          });
-        }
-      });
-
-      it('checks names: existing, of another spelling, and missing', async () => {
-        const names = [
-          ...AWKWARD,
-          ' redis-py ',
-          'Redis.Py',
-          'redis-pyy',
-          'unheard-of',
-          'unheard-of',
-          'z'.repeat(101),
-        ];
-        const { results } = await check({ names });
-        const existing = [...AWKWARD, 'redis-py'];
-        expect(results.slice(0, existing.length)).to.deep.equal(
-          existing.map((name) => ({ name, status: 'exists', package: entryOf(name) })),
-        );
-        expect(results.slice(existing.length)).to.deep.equal([
-          {
-            name: 'Redis.Py',
-            status: 'exists_as',
-            package: entryOf('redis-py'),
-            look_alikes: [
-              { ...entryOf('redis_py'), distance: 0 },
-              { ...entryOf('redispi'), distance: 1 },
-            ],
-          },
-          {
-            name: 'redis-pyy',
-            status: 'missing',
-            look_alikes: [
-              { ...entryOf('redis-py'), distance: 1 },
-              { ...entryOf('redis_py'), distance: 1 },
-              { ...entryOf('redispi'), distance: 2 },
-            ],
-          },
-          { name: 'unheard-of', status: 'missing', look_alikes: [] },
-          { name: 'unheard-of', status: 'missing', look_alikes: [] },
-          {
-            name: 'z'.repeat(101),
-            status: 'missing',
-            reason: 'names of over 100 characters are not compared',
-          },
-        ]);
-      });
-
-      it('removes versions from names, unless a package has exactly this name', async () => {
-        const texts: [text: string, checked: string][] = [
-          ['redis-py@4.17.21', 'redis-py'],
-          ['redis_py==2.20.0', 'redis_py'],
-          ['redispi[hiredis]>=5', 'redispi'],
-          ['@scope/name@22', '@scope/name'],
-          ['pkg:npm/%40scope/name@4', '@scope/name'],
-          ['"redis-py"', 'redis-py'],
-          ['exact@2.0', 'exact'],
-        ];
-        const { results } = await check({ names: [...texts.map(([text]) => text), 'exact@1.0', 'lost@1'] });
-        expect(results).to.deep.equal([
-          ...texts.map(([name, checked_name]) => {
-            return { name, checked_name, status: 'exists', package: entryOf(checked_name) };
-          }),
-          { name: 'exact@1.0', status: 'exists', package: entryOf('exact@1.0') },
-          { name: 'lost@1', checked_name: 'lost', status: 'missing', look_alikes: [] },
-        ]);
-      });
-
-      it('has a result for each of a hundred names, also if some are invalid', async () => {
-        const invalid = [
-          '',
-          'a'.repeat(513),
-          '語'.repeat(171),
-          'git+https://registry.example/a',
-          'npm i redis-py',
-        ];
-        const many = [...invalid, ...Array<string>(7).fill('redis-py@1'), ...NAMES.slice(0, 88)];
-        const { results } = await check({ names: many });
-        expect(results.map(({ name }) => name)).to.deep.equal(many);
-        expect(results.map(({ status }) => status)).to.deep.equal(
-          many.map((_, i) => (i < invalid.length ? 'invalid' : 'exists')),
-        );
-        const nameless = 'this is not a name: ask for the name alone, without version, address or command';
-        expect(results.slice(0, invalid.length)).to.deep.equal(
-          [
-            'the name is empty',
-            'the name has more than 512 bytes',
-            'the name has more than 512 bytes',
-            nameless,
-            nameless,
-          ].map((reason, i) => ({ name: invalid[i], status: 'invalid', reason })),
-        );
-      });
-
-      it('takes lists, numbers and booleans as clients send them', async () => {
-        for (const names of [
-          '["redis-py", "exact"]',
-          'redis-py, exact',
-          'redis-py\nexact\n',
-          ['redis-py', 'exact'],
-        ]) {
-          const { results } = await check({ names, compare_existing: 'False' });
-          expect(results.map(({ name, status }) => `${name} ${status}`)).to.deep.equal([
-            'redis-py exists',
-            'exact exists',
-          ]);
-        }
-        for (const compare_existing of ['true', 'TRUE', null]) {
-          expect((await check({ names: 'exact', compare_existing })).results).to.have.length(1);
-        }
-        for (const limit of ['2', 2, ' 2 ']) {
-          const found = await callOf(client, 'search_packages')({ query: 'package', limit });
-          expect((found.structuredContent as { results: unknown[] }).results).to.have.length(2);
-        }
-        const { isError } = await callOf(client, 'similar_packages')({ name: 'redis', limit: 'all' });
-        expect(isError).to.equal(true);
-      });
-
-      it('checks a hundred names with 12 requests and 41 points, and ten of them for look-alikes', async () => {
-        const missing = Array.from({ length: 10 }, (_, i) => `unknown-name-${i}-${'x'.repeat(40)}`);
-        const before = await used();
-        const { results } = await check({ names: [...NAMES, ...missing] });
-        const after = await used();
-        expect({
-          requests: after.requests - before.requests,
-          points: after.points - before.points,
-        }).to.deep.equal({ requests: 12, points: 41 });
-        const counted = (status: string) => results.filter((result) => result.status === status).length;
-        expect([counted('exists'), counted('missing')]).to.deep.equal([90, 10]);
-        const { results: more } = await check({ names: [...missing, 'one-more'] });
-        expect(more.at(-1)).to.deep.equal({ name: 'one-more', status: 'not_checked' });
-      });
-
-      it('checks names that are too long for one request', async () => {
-        const names = Array.from({ length: 100 }, (_, i) => `${'語'.repeat(60)}${i}`);
-        const { results } = await check({ names });
-        expect(results.map(({ name }) => name)).to.deep.equal(names);
-      });
-
-      it('searches, and finds similar names', async () => {
-        const search = callOf(client, 'search_packages');
-        expect((await search({ query: 'edis', limit: 2 })).structuredContent).to.deep.include({
-          results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
-          truncated: true,
-        });
-        const similar = callOf(client, 'similar_packages');
-        expect((await similar({ name: 'redispy' })).structuredContent).to.deep.include({
-          results: [
-            { ...entryOf('redis-py'), distance: 0 },
-            { ...entryOf('redis_py'), distance: 0 },
-            { ...entryOf('redispi'), distance: 1 },
-          ],
-          truncated: false,
-        });
-      });
-
-      it('reports invalid arguments as errors of the tool', async () => {
-        for (const names of [[], Array(101).fill('a'), '[]', 1]) {
-          const result = await callOf(client, 'check_packages')({ names });
-          expect(result.isError).to.equal(true);
-          expect(textOf(result)).to.include('names');
-        }
-        const short = await callOf(client, 'search_packages')({ query: 'a' });
-        expect([short.isError, textOf(short)]).to.deep.equal([
-          true,
-          'invalid_parameter: q must have 2 to 100 characters',
-        ]);
-      });
-
-      it('stops the requests of a call that the client cancels', async () => {
-        const hold = suite.proxy.hold('before', (_method, _path, body) => body.includes('fuzzy'));
-        const controller = new AbortController();
-        const before = await used();
-        const call = callOf(client, 'check_packages')(
-          { names: ['cancelled-1', 'cancelled-2', 'cancelled-3'] },
-          controller.signal,
-        );
-        const outcome = call.then(
-          () => 'a result',
-          (error: unknown) => String(error),
-        );
-        await hold.arrived;
-        controller.abort('no longer needed');
-        expect(await outcome).to.include('no longer needed');
-        hold.release();
-        // The next call is answered after everything that the cancelled one could have sent before it.
-        await callOf(client, 'search_packages')({ query: 'red' });
-        await waitFor(
-          async () => (await used()).requests >= before.requests + 5,
-          'the requests to be counted',
-        );
-        expect((await used()).requests - before.requests).to.equal(5);
-      });
-
-      it('reports that the service is unavailable, and when to try again', async () => {
-        const recover = suite.proxy.impersonate(
-          (_request, response) => response.writeHead(503).end('{}'),
-          (_method, path) => path.includes('/_msearch'),
-        );
-        try {
-          const result = await callOf(client, 'check_packages')({ names: ['redis-py'] });
-          expect(result.isError).to.equal(true);
-          expect(textOf(result)).to.match(/^search_unavailable: .*\. Try again in \d+ seconds$/);
-        } finally {
-          recover();
-        }
-      });
+    it(`responds by the protocol ${JSON.stringify(mode)}`, async () => {
+      const other = await startMcp(suite.service.url, { mode });
+      expect((await other.listTools()).tools).to.deep.equal((await client.listTools()).tools);
+      const found = await callOf(other, 'search_packages')({ query: 'edis', limit: 1 });
+      expect(found.structuredContent).to.deep.include({ results: [{ ...entryOf('redis-py'), rank: 2 }] });
+      const { isError } = await callOf(other, 'search_packages')({ query: 'a' });
+      expect(isError).to.equal(true);
+      await other.close();
     });
+
+  it('has three tools with schemas, in at most 4,000 characters', async () => {
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).to.deep.equal([
+      'check_packages',
+      'search_packages',
+      'similar_packages',
+    ]);
+    for (const { outputSchema, annotations } of tools) {
+      expect(outputSchema?.['required']).to.include.members(['registry', 'taken_at', 'note', 'results']);
+      expect(annotations?.title).to.match(/^[A-Z][a-z ]+ names$|^Search packages$/);
+      expect(annotations).to.include({ readOnlyHint: true, idempotentHint: true, openWorldHint: false });
+    }
+    expect(JSON.stringify(tools).length).to.be.at.most(4000);
+  });
+
+  it('says of which registry and when its snapshot is', async () => {
+    const taken = new Date((await suite.service.get('/stats')).headers.get('Last-Modified') ?? '');
+    const calls = {
+      check_packages: { names: ['a'] },
+      search_packages: { query: 'red' },
+      similar_packages: { name: 'a' },
+    };
+    for (const [tool, args] of Object.entries(calls)) {
+      const { structuredContent } = await callOf(client, tool)(args);
+      expect(structuredContent, tool).to.deep.include({
+        registry: suite.service.slug,
+        source: 'registry.example',
+        taken_at: taken.toISOString(),
+        note: 'This is a snapshot: a newer package may be missing.',
+      });
+    }
+  });
+
+  it('finds names that exist', async () => {
+    const names = [...AWKWARD, 'redis-py'];
+    const { results } = await check({ names: [...AWKWARD, ' redis-py '] });
+    expect(results).to.deep.equal(names.map((name) => ({ name, status: 'exists', package: entryOf(name) })));
+  });
+
+  it('compares names that do not exist with look-alikes', async () => {
+    const alike = (...names: [name: string, distance: number][]) =>
+      names.map(([name, distance]) => ({ ...entryOf(name), distance }));
+    const names = ['Redis.Py', 'redis-pyy', 'unheard-of', 'unheard-of', 'z'.repeat(101)];
+    const { results } = await check({ names });
+    const reason = 'names of over 100 characters are not compared';
+    expect(results).to.deep.equal([
+      {
+        name: 'Redis.Py',
+        status: 'exists_as',
+        package: entryOf('redis-py'),
+        look_alikes: alike(['redis_py', 0], ['redispi', 1]),
+      },
+      {
+        name: 'redis-pyy',
+        status: 'missing',
+        look_alikes: alike(['redis-py', 1], ['redis_py', 1], ['redispi', 2]),
+      },
+      { name: 'unheard-of', status: 'missing', look_alikes: [] },
+      { name: 'unheard-of', status: 'missing', look_alikes: [] },
+      { name: 'z'.repeat(101), status: 'missing', reason },
+    ]);
+  });
+
+  it('removes versions from names, unless a package has exactly this name', async () => {
+    const texts: [text: string, checked: string][] = [
+      ['redis-py@4.17.21', 'redis-py'],
+      ['pkg:npm/%40scope/name@4', '@scope/name'],
+      ['exact@2.0', 'exact'],
+    ];
+    const { results } = await check({ names: [...texts.map(([text]) => text), 'exact@1.0', 'lost@1'] });
+    expect(results).to.deep.equal([
+      ...texts.map(([name, checked_name]) => {
+        return { name, checked_name, status: 'exists', package: entryOf(checked_name) };
+      }),
+      { name: 'exact@1.0', status: 'exists', package: entryOf('exact@1.0') },
+      { name: 'lost@1', checked_name: 'lost', status: 'missing', look_alikes: [] },
+    ]);
+  });
+
+  it('has a result for each of a hundred names, also if some are invalid', async () => {
+    const invalid = [
+      '',
+      'a'.repeat(513),
+      '語'.repeat(171),
+      'git+https://registry.example/a',
+      'npm i redis-py',
+    ];
+    const many = [...invalid, ...Array<string>(7).fill('redis-py@1'), ...NAMES.slice(0, 88)];
+    const { results } = await check({ names: many });
+    expect(results.map(({ name }) => name)).to.deep.equal(many);
+    expect(results.map(({ status }) => status)).to.deep.equal(
+      many.map((_, i) => (i < invalid.length ? 'invalid' : 'exists')),
+    );
+    const nameless = 'this is not a name: ask for the name alone, without version, address or command';
+    expect(results.slice(0, invalid.length)).to.deep.equal(
+      [
+        'the name is empty',
+        'the name has more than 512 bytes',
+        'the name has more than 512 bytes',
+        nameless,
+        nameless,
+      ].map((reason, i) => ({ name: invalid[i], status: 'invalid', reason })),
+    );
+  });
+
+  it('takes lists, numbers and booleans as clients send them', async () => {
+    for (const names of [
+      '["redis-py", "exact"]',
+      'redis-py, exact',
+      'redis-py\nexact\n',
+      ['redis-py', 'exact'],
+    ]) {
+      const { results } = await check({ names, compare_existing: 'False' });
+      expect(results.map(({ name, status }) => `${name} ${status}`)).to.deep.equal([
+        'redis-py exists',
+        'exact exists',
+      ]);
+    }
+    for (const compare_existing of ['true', 'TRUE', null]) {
+      expect((await check({ names: 'exact', compare_existing })).results).to.have.length(1);
+    }
+    for (const limit of ['2', 2, ' 2 ']) {
+      const found = await callOf(client, 'search_packages')({ query: 'package', limit });
+      expect((found.structuredContent as { results: unknown[] }).results).to.have.length(2);
+    }
+    const { isError } = await callOf(client, 'similar_packages')({ name: 'redis', limit: 'all' });
+    expect(isError).to.equal(true);
+  });
+
+  it('checks a hundred names with 12 requests that cost 41 points', async () => {
+    const missing = Array.from({ length: 10 }, (_, i) => `unknown-name-${i}-${'x'.repeat(40)}`);
+    const before = await used();
+    const { results } = await check({ names: [...NAMES, ...missing] });
+    const after = await used();
+    expect({
+      requests: after.requests - before.requests,
+      points: after.points - before.points,
+    }).to.deep.equal({ requests: 12, points: 41 });
+    const counted = (status: string) => results.filter((result) => result.status === status).length;
+    expect([counted('exists'), counted('missing')]).to.deep.equal([90, 10]);
+    const { results: more } = await check({ names: [...missing, 'one-more'] });
+    expect(more.at(-1)).to.deep.equal({ name: 'one-more', status: 'not_checked' });
+  });
+
+  it('checks names that are too long for one request', async () => {
+    const names = Array.from({ length: 100 }, (_, i) => `${'語'.repeat(60)}${i}`);
+    const { results } = await check({ names });
+    expect(results.map(({ name }) => name)).to.deep.equal(names);
+  });
+
+  it('searches packages and similar names', async () => {
+    const search = callOf(client, 'search_packages');
+    expect((await search({ query: 'edis', limit: 2 })).structuredContent).to.deep.include({
+      results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
+      truncated: true,
+    });
+    const similar = callOf(client, 'similar_packages');
+    expect((await similar({ name: 'redispy' })).structuredContent).to.deep.include({
+      results: [
+        { ...entryOf('redis-py'), distance: 0 },
+        { ...entryOf('redis_py'), distance: 0 },
+        { ...entryOf('redispi'), distance: 1 },
+      ],
+      truncated: false,
+    });
+  });
+
+  it('reports invalid arguments as errors of the tool', async () => {
+    for (const names of [[], Array(101).fill('a'), '[]', 1]) {
+      const result = await callOf(client, 'check_packages')({ names });
+      expect(result.isError).to.equal(true);
+      expect(textOf(result)).to.include('names');
+    }
+    const short = await callOf(client, 'search_packages')({ query: 'a' });
+    expect([short.isError, textOf(short)]).to.deep.equal([
+      true,
+      'invalid_parameter: q must have 2 to 100 characters',
+    ]);
+  });
+
+  it('stops the requests of a call that the client cancels', async () => {
+    const hold = suite.proxy.hold('before', (_method, _path, body) => body.includes('fuzzy'));
+    const controller = new AbortController();
+    const before = await used();
+    const call = callOf(client, 'check_packages')(
+      { names: ['cancelled-1', 'cancelled-2', 'cancelled-3'] },
+      controller.signal,
+    );
+    const outcome = call.then(
+      () => 'a result',
+      (error: unknown) => String(error),
+    );
+    await hold.arrived;
+    controller.abort('no longer needed');
+    expect(await outcome).to.include('no longer needed');
+    hold.release();
+    // The next call is answered after everything that the cancelled one could have sent before it.
+    await callOf(client, 'search_packages')({ query: 'red' });
+    await waitFor(async () => (await used()).requests >= before.requests + 5, 'the requests to be counted');
+    expect((await used()).requests - before.requests).to.equal(5);
+  });
+
+  it('reports when to try again if the service is unavailable', async () => {
+    const recover = suite.proxy.impersonate(
+      (_request, response) => response.writeHead(503).end('{}'),
+      (_method, path) => path.includes('/_msearch'),
+    );
+    try {
+      const result = await callOf(client, 'check_packages')({ names: ['redis-py'] });
+      expect(result.isError).to.equal(true);
+      expect(textOf(result)).to.match(/^search_unavailable: .*\. Try again in \d+ seconds$/);
+    } finally {
+      recover();
+    }
+  });
 });
 
 describe('The MCP server and rate limits', function () {
@@ -398,7 +383,9 @@ describe('The MCP server and weights', function () {
 });
 
 describe('The MCP server without its service', () => {
-  it('reports that it cannot be reached, and when to try again', async () => {
+  const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT\n';
+
+  it('reports that it cannot be reached', async () => {
     const origin = `http://127.0.0.1:${await getPort()}`;
     const client = await startMcp(`${origin}/path`);
     const result = await callOf(client, 'similar_packages')({ name: 'redis' });
@@ -419,38 +406,21 @@ describe('The MCP server without its service', () => {
   });
 
   it('explains its usage if the address is missing or malformed', async () => {
-    for (const args of [
-      [],
-      ['--url', 'registry'],
-      ['--url', 'ftp://a'],
-      ['--url', 'http://a:b@c'],
-      ['--other'],
-    ]) {
-      const { code, stdout, stderr } = await runCommand('mcp/mcp', {}, args);
-      expect({ code, stdout, stderr }, args.join(' ')).to.deep.equal({
-        code: 2,
-        stdout: '',
-        stderr: 'usage: node dist/mcp/mcp.js --url http://HOST:PORT\n',
-      });
+    for (const args of [[], ['--url', 'ftp://a'], ['--url', 'http://a:b@c'], ['--other']]) {
+      expect(await runCommand('mcp/mcp', {}, args)).to.deep.equal({ code: 2, stdout: '', stderr: USAGE });
     }
   });
 
   it('prints its usage on request', async () => {
     for (const args of [['--help'], ['--url', 'http://127.0.0.1:1', '-h']]) {
-      const { code, stdout, stderr } = await runCommand('mcp/mcp', {}, args);
-      expect({ code, stdout, stderr }, args.join(' ')).to.deep.equal({
-        code: 0,
-        stdout: 'usage: node dist/mcp/mcp.js --url http://HOST:PORT\n',
-        stderr: '',
-      });
+      expect(await runCommand('mcp/mcp', {}, args)).to.deep.equal({ code: 0, stdout: USAGE, stderr: '' });
     }
   });
 
   it('rejects a token that is invalid in a header, without printing it', async () => {
     for (const token of ['1700000000:hush\ntoken', '1700000000:hush-token\r\n', 'hush-tokęn']) {
       const args = ['--url', 'http://127.0.0.1:1'];
-      const { code, stdout, stderr } = await runCommand('mcp/mcp', { BYPASS_TOKEN: token }, args);
-      expect({ code, stdout, stderr }).to.deep.equal({
+      expect(await runCommand('mcp/mcp', { BYPASS_TOKEN: token }, args)).to.deep.equal({
         code: 2,
         stdout: '',
         stderr: 'BYPASS_TOKEN has a character that no token has, such as a line break\n',
@@ -458,26 +428,28 @@ describe('The MCP server without its service', () => {
     }
   });
 
-  it('writes nothing but JSON-RPC to standard output, and ends with its input', async () => {
+  /** What a client sends that calls a tool, and an unknown method. */
+  const MESSAGES = [
+    {
+      id: 1,
+      method: 'initialize',
+      params: {
+        protocolVersion: '2025-06-18',
+        capabilities: {},
+        clientInfo: { name: 'test', version: '1' },
+      },
+    },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/list' },
+    { id: 3, method: 'tools/call', params: { name: 'search_packages', arguments: { query: 'redis' } } },
+    { id: 4, method: 'unknown' },
+  ];
+
+  it('writes only JSON-RPC to standard output until its input ends', async () => {
     const program = spawn(process.execPath, [MCP_PROGRAM, '--url', 'http://127.0.0.1:1']);
     const output = text(program.stdout);
-    const messages = [
-      {
-        id: 1,
-        method: 'initialize',
-        params: {
-          protocolVersion: '2025-06-18',
-          capabilities: {},
-          clientInfo: { name: 'test', version: '1' },
-        },
-      },
-      { method: 'notifications/initialized' },
-      { id: 2, method: 'tools/list' },
-      { id: 3, method: 'tools/call', params: { name: 'search_packages', arguments: { query: 'redis' } } },
-      { id: 4, method: 'unknown' },
-    ];
     program.stdin.write('not JSON\n');
-    for (const message of messages)
+    for (const message of MESSAGES)
       program.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     let written = '';
     program.stdout.on('data', (chunk: Buffer) => (written += chunk.toString()));

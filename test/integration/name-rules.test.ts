@@ -9,8 +9,9 @@ import { registryNames } from '../fixtures/package-names.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { lowerCase, Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
 import { packagesNamed } from '../support/datasets.js';
-import { expectProblem } from '../support/expect-problem.js';
-import { followNext } from '../support/follow-next.js';
+import { expectInvalid, expectProblem } from '../support/expect-problem.js';
+import { expectAsOracle, expectSearch } from '../support/expect-search.js';
+import { walk } from '../support/follow-next.js';
 import { RULE_SEARCHES } from '../support/long-runs.js';
 import { useService } from '../support/service.js';
 
@@ -104,19 +105,13 @@ describe('Names by the rule of a registry', function () {
       const text = this.#query();
       const q = text.trim();
       const limit = pick(this.#random, [1, 10, 250]);
-      const answer = await suite.service.get(
-        `/search?q=${encodeURIComponent(text)}&limit=${limit}${this.snapshot}`,
-      );
-      const why = `${this.rule}: ${JSON.stringify(text)} ${limit}`;
-      if (codePoints(FORMS[this.rule](q)).length < 2) {
-        expectProblem(answer, 400, 'invalid_parameter');
-        return;
+      const { service } = suite;
+      if (codePoints(FORMS[this.rule](q)).length < 2)
+        await expectInvalid(service, `/search?q=${encodeURIComponent(text)}&limit=${limit}${this.snapshot}`);
+      else {
+        const page = { text, limit, params: this.snapshot };
+        await expectAsOracle(service, 'search', page, (query) => this.#oracle.search(query));
       }
-      const all = this.#oracle.search(q);
-      expect(answer.status, why).to.equal(200);
-      const results = all.slice(0, limit);
-      expect(answer.body, why).to.deep.equal({ query: q, count: results.length, results });
-      expect(answer.headers.get('X-Results-Truncated'), why).to.equal(all.length > limit ? 'true' : null);
     }
 
     async lookUp(): Promise<void> {
@@ -156,10 +151,9 @@ describe('Names by the rule of a registry', function () {
       const all = this.#oracle.search(q);
       const limit = integer(this.#random, 1, 5) + Math.floor(all.length / 6);
       const path = `/search?q=${encodeURIComponent(q)}&limit=${limit}${this.snapshot}`;
-      const answers = await followNext(suite.service, path, async (pages) => {
+      const found = await walk<RankedEntry>(suite.service, path, async (pages) => {
         if (pages === 1) await between?.();
       });
-      const found = answers.flatMap(({ body }) => body.results as RankedEntry[]);
       expect(found, `${this.rule}: ${path}`).to.deep.equal(all);
     }
   }
@@ -205,23 +199,9 @@ describe('Lists of registries', function () {
     const projects = ['Flask-SQLAlchemy', 'typing_extensions', 'zope.interface'].map((name) => ({ name }));
     const list = JSON.stringify({ meta: { 'api-version': '1.1' }, projects });
     await suite.publish(list, { DATASET_FORMAT: 'pypi', PACKAGE_URL_TEMPLATE });
-    const { status, body, headers } = await get('/packages/flask.sqlalchemy');
-    expect(status).to.equal(200);
-    expect(body).to.include({ name: 'Flask-SQLAlchemy' });
-    expect(headers.get('Content-Location')).to.equal('./Flask-SQLAlchemy');
-    expect((await get('/packages/Flask-SQLAlchemy')).headers.has('Content-Location')).to.equal(false);
-    const found = async (q: string) => (await get(`/search?q=${q}`)).body.results as RankedEntry[];
-    expect((await found('typing-ext'))[0]).to.include({ name: 'typing_extensions', rank: 1 });
-    expect((await found('typing.extensions'))[0]).to.include({ name: 'typing_extensions', rank: 0 });
-    expect((await found('E_.I'))[0]).to.include({ name: 'zope.interface', rank: 2 });
-    for (const q of ['._', '%20--%20', '-'])
-      expectProblem(await get(`/search?q=${q}`), 400, 'invalid_parameter');
+    await expectInvalid(suite.service, ...['._', '%20--%20', '-'].map((q) => `/search?q=${q}`));
     expect((await get('/suggest?q=._')).body).to.deep.equal(['._', [], [], []]);
     expect((await get('/suggest?q=g_e')).body[1]).to.deep.equal(['typing_extensions']);
-    const { count, results } = (await get('/lookup?name=ZOPE-INTERFACE&name=zopeinterface')).body;
-    expect(count).to.equal(1);
-    expect(results[0]).to.deep.include({ name: 'ZOPE-INTERFACE' });
-    expect(results[0].package).to.include({ name: 'zope.interface' });
     expect((await get('/stats')).body).to.include({ name_rule: 'pypi' });
     const reader = await SnapshotReader.open(
       new ApiClient(new URL(suite.service.url)),
@@ -254,8 +234,7 @@ describe('Lists of registries', function () {
       expect((await get(`/changes?q=${q}`)).body.results, q).to.deep.equal(results);
       expect((await get(`/changes.atom?q=${q}`)).text, q).to.include('new.name 1.0.0');
     }
-    for (const path of ['/changes', '/changes.atom'])
-      expectProblem(await get(`${path}?q=._`), 400, 'invalid_parameter');
+    await expectInvalid(suite.service, '/changes?q=._', '/changes.atom?q=._');
   });
 
   it('of format npm have names that differ by case', async () => {
@@ -266,7 +245,7 @@ describe('Lists of registries', function () {
     });
     for (const name of ['React', 'react']) expect((await get(`/packages/${name}`)).body).to.include({ name });
     expectProblem(await get('/packages/REACT'), 404, 'unknown_package');
-    expect((await get('/search?q=react')).body.count).to.equal(2);
+    await expectSearch(suite.service, 'react', ['React', 'react']);
     expect((await get('/stats')).body).not.to.have.property('name_rule');
   });
 

@@ -119,7 +119,7 @@ describe('A download behind a proxy', function () {
     expect(proxy.asked).to.deep.equal([]);
   });
 
-  it('fails with a reason if the proxy cannot be used, and shows no password', async () => {
+  it('fails with a reason without its password if the proxy cannot be used', async () => {
     const unsupported = await rebuilt({ ALL_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' });
     expect(unsupported).to.include({
       code: 1,
@@ -177,14 +177,5 @@ describe('The MCP server behind a proxy', function () {
     }
     const credentials = Buffer.from('user:change-me').toString('base64');
     expect(proxy.authorizations).to.include(`Basic ${credentials}`);
-  });
-
-  it('names the variable of a proxy that it cannot use, without its password', async () => {
-    const env = { ALL_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' };
-    const { code, stderr } = await runCommand('mcp/mcp', env, ['--url', 'https://registry.example']);
-    expect({ code, stderr }).to.deep.equal({
-      code: 2,
-      stderr: 'the proxy in ALL_PROXY is not an http(s) address: socks5:// is not supported\n',
-    });
   });
 });

@@ -34,10 +34,10 @@ describe('The command of the CronJob in deploy/kubernetes', () => {
     expect(stdout).to.match(/^202 \{"status":"rebuilding"/);
     expect(code).to.equal(0);
     await suite.service.idle();
-    expect(suite.service.server.rebuilds.lastFailure).to.equal(undefined);
+    expect(suite.service.failure()).to.equal(undefined);
   });
 
-  it('fails with a wrong secret, and if nothing responds', async () => {
+  it('fails if the secret is wrong or nothing responds', async () => {
     const wrong = await runJob('wrong-change-me');
     expect(wrong.stdout).to.match(/^403 /);
     expect(wrong.code).to.equal(1);

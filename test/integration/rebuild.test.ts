@@ -2,13 +2,14 @@ import { expect } from 'chai';
 import { isChangesOf } from '../../src/snapshot/index-names.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
+import { namesAt } from '../support/expect-search.js';
+import { servedIndex } from '../support/served-index.js';
 import { REBUILD, useService, useSharedService } from '../support/service.js';
 
 describe('GET /rebuild', function () {
   this.timeout(120_000);
   const old = bundledPackages().slice(0, 500);
   const suite = useService(() => old);
-  const currentIndex = () => suite.service.server.snapshots.current?.index;
 
   it('rejects a wrong, an empty and a missing secret with the same body', async () => {
     const answers = [
@@ -31,58 +32,56 @@ describe('GET /rebuild', function () {
     expect(await records()).to.equal(before);
   });
 
-  it('loads a changed CSV during a loop of searches, none of which fails or mixes snapshots', async () => {
+  describe('with a changed CSV', () => {
     const added = packagesNamed(['brand-new-package']).map((entry) => ({ ...entry, no: 99_999 }));
     const changed = [...old.slice(10), ...added];
-    const before = currentIndex();
-    await suite.dataset.write(toCsv(changed));
 
-    const accepted = await suite.service.get(REBUILD);
-    expect(accepted.status).to.equal(202);
-    expect(accepted.body).to.include({ status: 'rebuilding', phase: 'downloading' });
-    expect(Date.parse(accepted.body.started_at)).to.be.closeTo(Date.now(), 60_000);
+    it('answers searches from one of the snapshots meanwhile', async () => {
+      await suite.dataset.write(toCsv(changed));
+      expect((await suite.service.get(REBUILD)).body).to.include({ phase: 'downloading' });
+      const seen = new Set<string>();
+      let asked = 0;
+      for (; suite.service.isRebuilding(); asked++) {
+        expect(await namesAt(suite.service, '/search?q=-dev&limit=20')).to.have.length(20);
+        const [first] = await namesAt(suite.service, '/browse?limit=3');
+        seen.add(first ?? '');
+        const { total_packages } = (await suite.service.get('/health')).body;
+        expect(total_packages).to.be.oneOf([old.length, changed.length]);
+      }
+      expect(asked).to.be.greaterThan(10);
+      expect([old[0]?.name, old[10]?.name]).to.include.members([...seen]);
+    });
 
+    it('serves it afterwards', async () => {
+      expect((await suite.service.get('/health')).body.total_packages).to.equal(changed.length);
+      const { body } = await suite.service.get('/search?q=brand-new');
+      expect(body.results).to.deep.equal([{ ...added[0], rank: 1 }]);
+      expect((await suite.service.get('/browse?limit=1')).body.results).to.deep.equal([old[10]]);
+    });
+  });
+
+  it('reports the progress of a running rebuild', async () => {
+    const { status, body } = await suite.service.get(`${REBUILD}&force=true`);
+    expect(status).to.equal(202);
+    expect(body).to.include({ status: 'rebuilding', phase: 'downloading' });
+    expect(Date.parse(body.started_at)).to.be.closeTo(Date.now(), 60_000);
     const phases = new Set<string>();
-    const browsed = new Set<string>();
-    let asked = 0;
-    while (suite.service.server.rebuilds.progress !== undefined) {
-      const [search, browse, health, again] = await Promise.all([
-        suite.service.get('/search?q=-dev&limit=20'),
-        suite.service.get('/browse?limit=3'),
-        suite.service.get('/health'),
-        suite.service.get(REBUILD),
-      ]);
-      expect(search.status, search.text).to.equal(200);
-      expect(search.body.count).to.equal(20);
-      expect(browse.status).to.equal(200);
-      browsed.add(browse.body.results[0].name);
-      expect(health.status).to.equal(200);
-      expect(health.body.total_packages).to.be.oneOf([old.length, changed.length]);
-      // The rebuild may end between the check of the progress and this response; then a new one has started.
-      if (again.status === 503) {
-        expectProblem(again, 503, 'rebuilding');
-        expect(again.body.started_at).to.equal(accepted.body.started_at);
-        phases.add(again.body.phase);
-      } else break;
-      asked++;
+    for (;;) {
+      const again = await suite.service.get(REBUILD);
+      // It has ended, and this is the next one.
+      if (again.status === 202) break;
+      expectProblem(again, 503, 'rebuilding');
+      expect(again.body.started_at).to.equal(body.started_at);
+      phases.add(again.body.phase);
     }
-    await suite.service.idle();
-
-    expect(asked).to.be.greaterThan(10);
     expect(phases.size, [...phases].join()).to.be.greaterThan(1);
-    expect([old[0]?.name, old[10]?.name]).to.include.members([...browsed]);
-    expect(currentIndex()).not.to.equal(before);
-    expect((await suite.service.get('/health')).body.total_packages).to.equal(changed.length);
-    expect((await suite.service.get('/search?q=brand-new')).body.results).to.deep.equal([
-      { ...added[0], rank: 1 },
-    ]);
-    expect((await suite.service.get('/browse?limit=1')).body.results[0]).to.deep.equal(old[10]);
+    await suite.service.idle();
   });
 
   it('keeps the current and the previous index, with writes blocked and regular settings', async () => {
     const { elasticsearch, alias } = suite.service;
     await suite.publish(old.slice(1));
-    const served = currentIndex() as string;
+    const served = await servedIndex(suite.service);
     const all = await elasticsearch.indices.get({ index: `${alias}-*` });
     const indices = await suite.service.indices();
     expect(indices).to.have.length(2).and.to.include(served);
@@ -105,7 +104,7 @@ describe('GET /rebuild', function () {
     );
   });
 
-  it('removes leftovers of crashed rebuilds of this registry, and nothing else', async () => {
+  it('removes only the leftovers of crashed rebuilds of this registry', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     const orphan = `${alias}-20200101t000000z-0123abcd`;
     const others = [

@@ -5,7 +5,10 @@ import { rollBack } from '../../src/rebuild/rollback.js';
 import { loadingAliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { listServer, type Answer } from '../support/list-server.js';
+import { namesAt } from '../support/expect-search.js';
+import { refreshes } from '../support/refreshes.js';
+import { metaWith } from '../support/snapshot-meta.js';
+import { listServer, type Answer, type ListServer } from '../support/list-server.js';
 import { newSlug, rebuildHere, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
@@ -19,9 +22,9 @@ describe('A periodic refresh', function () {
     PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
   };
 
-  it('rebuilds an unchanged dataset once if a setting of the index has changed, and removes orphans', async () => {
+  it('rebuilds an unchanged dataset once if a setting of the index has changed', async () => {
     const { service } = suite;
-    const { meta } = service.server.snapshots.current ?? expect.fail('no snapshot is served');
+    const meta = metaWith(1);
     // Left by a rebuild that was killed before its flip, and by one that was killed while it pruned.
     const unserved = newIndexName(service.alias, new Date(0));
     const replaced = newIndexName(service.alias, new Date(1000));
@@ -31,9 +34,8 @@ describe('A periodic refresh', function () {
     for (const env of [{}, changed]) {
       const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...env };
       const replica = await startService(variables, service.slug);
-      const { counts } = replica.server.rebuilds;
-      await waitFor(() => counts.unchanged > 0, 'a refresh without a rebuild', 20_000);
-      expect(counts.rebuilt).to.equal(env === changed ? 1 : 0);
+      await refreshes(replica, 1);
+      expect(replica.outcomes().rebuilt).to.equal(env === changed ? 1 : 0);
       expect(await service.indices()).to.have.length(env === changed ? 2 : 1);
       await replica.stop();
     }
@@ -54,16 +56,14 @@ describe('A periodic refresh', function () {
     tag = '"two"';
     const variables = { DATASET_URL: origin.url, REBUILD_INTERVAL_SECONDS: '1' };
     const replica = await startService(variables, slug);
-    const { counts } = replica.server.rebuilds;
-    await waitFor(() => counts.unchanged > 1, 'refreshes without a rebuild', 60_000);
+    await refreshes(replica, 2);
     expect(sent).to.be.at.least(3);
-    expect(counts.rebuilt).to.equal(0);
+    expect(replica.outcomes().rebuilt).to.equal(0);
     csv = toCsv(packagesNamed(['beta']));
-    await waitFor(() => counts.rebuilt === 1, 'the new content', 60_000);
-    const { unchanged } = counts;
-    await waitFor(() => counts.unchanged > unchanged + 1, 'a document with its tag', 60_000);
+    await waitFor(() => replica.outcomes().rebuilt === 1, 'the new content', 60_000);
+    await refreshes(replica, 2);
     const sentNow = sent;
-    await waitFor(() => counts.unchanged > unchanged + 3, 'two more refreshes', 60_000);
+    await refreshes(replica, 2);
     expect(sent).to.equal(sentNow);
     await replica.end();
     await origin.close();
@@ -83,20 +83,16 @@ describe('A periodic refresh after a rollback', function () {
     const indices = await service.indices();
     const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
     const name = async () => (await refreshing.get('/browse')).body.results[0].name as string;
-    const { counts } = refreshing.server.rebuilds;
-    const expectNothingBuilt = async (expected: string) => {
-      const { unchanged } = counts;
-      await waitFor(() => counts.unchanged > unchanged, 'a refresh', 20_000);
-      expect(await name()).to.equal(expected);
-    };
-    await expectNothingBuilt('first');
+    await refreshes(refreshing, 1);
+    expect(await name()).to.equal('first');
     expect(await service.indices()).to.deep.equal(indices);
     await dataset.write(toCsv(packagesNamed(['third'])));
     await waitFor(async () => (await name()) === 'third', 'the new dataset', 20_000);
     // It is served before the oldest index is deleted.
     await refreshing.idle();
     const rebuilt = (await service.indices()).sort();
-    await expectNothingBuilt('third');
+    await refreshes(refreshing, 1);
+    expect(await name()).to.equal('third');
     expect((await service.indices()).sort()).to.deep.equal(rebuilt);
   });
 });
@@ -120,10 +116,15 @@ for (const [format, answer] of Object.entries(UNCHANGED)) {
     this.timeout(60_000);
     const INTERVAL_SECONDS = 2;
 
-    it('request the dataset once per interval, build nothing until it changes, and then serve the snapshot that one of them built', async () => {
-      let names = ['alpha', 'beta', 'gamma'];
-      const asked: number[] = [];
-      const origin = await listServer((url, { 'if-none-match': condition }) => {
+    let names = ['alpha', 'beta', 'gamma'];
+    const asked: number[] = [];
+    const replicas: Service[] = [];
+    let origin: ListServer;
+    const count = (outcome: 'rebuilt' | 'unchanged' | 'failed') =>
+      replicas.reduce((sum, { outcomes }) => sum + outcomes()[outcome], 0);
+
+    before(async () => {
+      origin = await listServer((url, { 'if-none-match': condition }) => {
         if (!url.searchParams.has('startkey')) asked.push(performance.now());
         return answer(names, url, condition);
       });
@@ -135,30 +136,31 @@ for (const [format, answer] of Object.entries(UNCHANGED)) {
       };
       const slug = newSlug();
       await rebuildHere(env, slug);
-      const first = await startService(env, slug);
-      const replicas = [first, await startService(env, slug), await startService(env, slug)];
-      const count = (outcome: 'rebuilt' | 'unchanged' | 'failed') =>
-        replicas.reduce((sum, { server }) => sum + server.rebuilds.counts[outcome], 0);
-      const namesOf = async (replica: Service) =>
-        ((await replica.get('/browse')).body.results as { name: string }[]).map(({ name }) => name);
+      for (let i = 0; i < 3; i++) replicas.push(await startService(env, slug));
+    });
+    after(async () => {
+      for (const replica of replicas.slice(1)) await replica.stop();
+      await replicas[0]?.end();
+      await origin.close();
+    });
 
+    it('request it once per interval without a build', async () => {
       await waitFor(() => count('unchanged') > 2, 'refreshes', 30_000);
       expect(count('rebuilt')).to.equal(0);
-      expect(await first.indices()).to.have.length(1);
+      expect(await replicas[0]?.indices()).to.have.length(1);
       // The first request is that of the build. A refresh may start half an interval late, and the next one in time.
       const [, start = 0, ...later] = asked;
       const intervals = ((later.at(-1) ?? 0) - start) / (INTERVAL_SECONDS * 1000);
       expect(later.length, 'requests').to.be.at.most(intervals + 0.5);
+    });
 
+    it('serve a changed list that one of them has built', async () => {
       names = ['alpha', 'beta', 'delta'];
       for (const replica of replicas) {
-        const isServed = async () => (await namesOf(replica)).join() === names.join();
+        const isServed = async () => (await namesAt(replica, '/browse')).join() === names.join();
         await waitFor(isServed, 'the changed list', 30_000);
       }
       expect({ rebuilt: count('rebuilt'), failed: count('failed') }).to.deep.equal({ rebuilt: 1, failed: 0 });
-      for (const replica of replicas.slice(1)) await replica.stop();
-      await first.end();
-      await origin.close();
     });
   });
 }

@@ -4,6 +4,7 @@ import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { Oracle } from '../fixtures/search-oracle.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { expectAsOracle } from '../support/expect-search.js';
 import { useService } from '../support/service.js';
 
 /** Names as in other registries, and some that no registry should have. */
@@ -46,16 +47,8 @@ function useComparison(packages: PackageEntry[]) {
   const oracle = new Oracle(packages);
   const suite = useService(() => packages);
 
-  async function expectSame(text: string, limit: number): Promise<void> {
-    const q = text.trim();
-    const all = oracle.search(q);
-    const answer = await suite.service.get(`/search?q=${encodeURIComponent(text)}&limit=${limit}`);
-    const why = `for ${JSON.stringify(text)} with limit ${limit}`;
-    expect(answer.status, why).to.equal(200);
-    const results = all.slice(0, limit);
-    expect(answer.body, why).to.deep.equal({ query: q, count: results.length, results });
-    expect(answer.headers.get('X-Results-Truncated'), why).to.equal(all.length > limit ? 'true' : null);
-  }
+  const expectSame = (text: string, limit: number) =>
+    expectAsOracle(suite.service, 'search', { text, limit }, (q) => oracle.search(q));
 
   async function expectSameForNames(queries: number): Promise<void> {
     const random = seededRandom(1);

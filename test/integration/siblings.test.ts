@@ -100,15 +100,12 @@ describe('A registry next to siblings with similar names', function () {
   });
 
   it('reloads lost snapshots without affecting the others', async () => {
-    const { elasticsearch, server } = first.service;
-    const lost = server.snapshots.current?.index;
+    const { elasticsearch } = first.service;
+    const lost = await first.service.snapshot();
     const before = await statesOfOthers(first);
     await elasticsearch.indices.delete({ index: Object.keys(await indicesOf(first)) });
-    await waitFor(
-      () => server.snapshots.state === 'present' && server.snapshots.current?.index !== lost,
-      'the data',
-      20_000,
-    );
+    const isReloaded = async () => ![lost, ''].includes(await first.service.snapshot());
+    await waitFor(isReloaded, 'the data', 20_000);
     await first.service.idle();
     expect((await first.service.get('/stats')).status).to.equal(200);
     expect(await statesOfOthers(first)).to.deep.equal(before);
@@ -119,7 +116,7 @@ describe('A registry next to siblings with similar names', function () {
     for (const { service } of two) expect((await service.get(REBUILD)).status).to.equal(202);
     for (const { service } of two) {
       await service.idle();
-      expect(service.server.rebuilds.lastFailure).to.equal(undefined);
+      expect(service.failure()).to.equal(undefined);
     }
   });
 });

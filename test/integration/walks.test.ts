@@ -5,10 +5,9 @@ import { Oracle } from '../fixtures/search-oracle.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
-import { expectProblem } from '../support/expect-problem.js';
-import { followNext, linksOf } from '../support/follow-next.js';
-import { useService, type Service, type TestResponse } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
+import { expectInvalid, expectProblem } from '../support/expect-problem.js';
+import { cursorOf, followNext, linksOf } from '../support/follow-next.js';
+import { useService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 
 const CASE_VARIANTS = [
@@ -16,7 +15,7 @@ const CASE_VARIANTS = [
   'straße-lib', 'STRASSE-lib', '日本-lib', '🚀-LIB', '🚀-lib', '\u{10400}lib', '\u{10428}LIB', '\uE000lib', 'lib\u{10FFFF}', `lib${'x'.repeat(509)}`, '"lib', '-LIB-',
 ]; // prettier-ignore
 
-/** Follows `next` from a first page to the last. @param between is called after each page with its number. */
+/** Follows `next` through pages of one snapshot. @param between is called after each page with its number. */
 async function walk(service: Service, path: string, between?: (pages: number) => Promise<void>) {
   const answers = await followNext(service, path, between);
   const snapshots = new Set(answers.map(({ headers }) => headers.get('X-Snapshot')));
@@ -71,7 +70,7 @@ describe('Following next', function () {
   });
 
   it('of /browse leads to the first, the previous, the next and the last page, if they exist', async () => {
-    const { id: snapshot } = suite.service.server.snapshots.current ?? {};
+    const snapshot = await suite.service.snapshot();
     const links = async (page: number) => {
       const found = Object.entries(linksOf(await suite.service.get(`/browse?limit=900&page=${page}`)));
       return Object.fromEntries(
@@ -121,32 +120,23 @@ describe('match', function () {
     }
   });
 
-  it('is kept by next links, and a cursor is of one match only', async () => {
+  it('is kept by next links, whose cursors are of one match only', async () => {
     const first = (match: string) => suite.service.get(`/search?q=li&limit=1&${match}`);
     const [contains, prefix] = [await first(''), await first('match=prefix')];
     expect(linksOf(prefix)['next']).to.match(/^\?q=li&limit=1&match=prefix&snapshot=[\w-]+&after=[\w-]+$/);
     expect(linksOf(contains)['next']).to.match(/^\?q=li&limit=1&snapshot=[\w-]+&after=[\w-]+$/);
-    const afterOf = (answer: TestResponse) => new URLSearchParams(linksOf(answer)['next']).get('after');
     for (const [after, match, status] of [
-      [afterOf(prefix), 'prefix', 200],
-      [afterOf(prefix), 'contains', 400],
-      [afterOf(prefix), 'exact', 400],
-      [afterOf(contains), 'contains', 200],
-      [afterOf(contains), 'prefix', 400],
+      [cursorOf(prefix), 'prefix', 200],
+      [cursorOf(prefix), 'contains', 400],
+      [cursorOf(prefix), 'exact', 400],
+      [cursorOf(contains), 'contains', 200],
+      [cursorOf(contains), 'prefix', 400],
     ] as const) {
       const answer = await suite.service.get(`/search?q=li&match=${match}&after=${after}`);
       expect(answer.status, `${after} ${match}`).to.equal(status);
     }
-    for (const match of ['', 'Prefix', 'suffix', 'prefix&match=prefix'])
-      expectProblem(await first(`match=${match}`), 400, 'invalid_parameter');
-  });
-
-  it('contains is the default, with the same tag', async () => {
-    const lib = (match: string) => suite.service.get(`/search?q=lib${match}`);
-    const [absent, given, prefix] = [await lib(''), await lib('&match=contains'), await lib('&match=prefix')];
-    expect(given.text).to.equal(absent.text);
-    expect(given.headers.get('ETag')).to.equal(absent.headers.get('ETag'));
-    expect(prefix.headers.get('ETag')).not.to.equal(absent.headers.get('ETag'));
+    const invalid = ['', 'Prefix', 'suffix', 'prefix&match=prefix'];
+    await expectInvalid(suite.service, ...invalid.map((match) => `/search?q=li&match=${match}`));
   });
 });
 
@@ -161,10 +151,9 @@ describe('Snapshots', function () {
   );
   const startReplica = useReplicaStarter(suite);
   const publishNext = () => suite.publish(snapshot(++n));
-  const currentId = () => suite.service.server.snapshots.current?.id ?? '';
   const namesOf = (entries: PackageEntry[]) => entries.map(({ name }) => name);
 
-  it('can be walked through across a flip, and are gone after the second one', async () => {
+  it('can be walked through across a flip', async () => {
     const expected = namesOf(snapshot(n));
     let flip: Promise<unknown> | undefined;
     const walks = [`/search?limit=7&q=b-${n}`, '/browse?limit=20'].map(async (path) => {
@@ -174,6 +163,9 @@ describe('Snapshots', function () {
       expect(namesOf(entries)).to.deep.equal(expected);
     });
     await Promise.all(walks);
+  });
+
+  it('are gone after the second flip', async () => {
     const targets = await Promise.all(
       [`/search?q=b-${n}&limit=7`, '/browse?limit=7'].map(async (path) => {
         const { next = '' } = linksOf(await suite.service.get(path));
@@ -191,11 +183,11 @@ describe('Snapshots', function () {
 
   it('are known to replicas that have not seen the flip', async () => {
     const replica = await startReplica();
-    replica.server.snapshots.stop();
+    replica.stopPolling();
     for (let i = 0; i < 2; i++) {
-      const before = currentId();
+      const before = await suite.service.snapshot();
       const snapshot = await publishNext();
-      expect(replica.server.snapshots.find(snapshot)).to.equal(undefined);
+      expect(await replica.snapshot()).not.to.equal(snapshot);
       for (const service of [suite.service, replica]) {
         const answer = await service.get(`/packages/lib-${n}-00?snapshot=${snapshot}`);
         expect(answer.status, answer.text).to.equal(200);
@@ -218,10 +210,9 @@ describe('Snapshots', function () {
   });
 
   it('are known to a replica that started after the flip', async () => {
-    const before = currentId();
+    const before = await suite.service.snapshot();
     await publishNext();
     const replica = await startReplica();
-    await waitFor(() => replica.server.snapshots.state === 'present', 'the replica');
     const answer = await replica.get(`/browse?limit=1&snapshot=${before}`);
     expect(answer.headers.get('X-Snapshot')).to.equal(before);
     expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n - 1}-00`]);
@@ -234,18 +225,17 @@ describe('Snapshots', function () {
   });
 
   // Every malformed cursor: test/unit/search/cursor.test.ts.
-  it('and cursors are rejected if they are malformed, or belong to another query', async () => {
-    const { next } = linksOf(await suite.service.get('/search?q=lib&limit=5'));
-    const after = new URLSearchParams(next).get('after');
-    for (const query of [
-      'q=lib&snapshot=',
-      `q=lib&snapshot=${currentId().toUpperCase()}`,
-      `q=lib&snapshot=${currentId()}&snapshot=${currentId()}`,
-      `q=lib&after=${after}=`,
-      `q=LIB&after=${after}`,
-    ]) {
-      expectProblem(await suite.service.get(`/search?${query}`), 400, 'invalid_parameter');
-    }
+  it('are rejected like cursors if they are malformed or of another query', async () => {
+    const after = cursorOf(await suite.service.get('/search?q=lib&limit=5'));
+    const id = await suite.service.snapshot();
+    await expectInvalid(
+      suite.service,
+      '/search?q=lib&snapshot=',
+      `/search?q=lib&snapshot=${id.toUpperCase()}`,
+      `/search?q=lib&snapshot=${id}&snapshot=${id}`,
+      `/search?q=lib&after=${after}=`,
+      `/search?q=LIB&after=${after}`,
+    );
     const all = await suite.service.get('/search?q=lib&limit=10');
     // With another limit and without the snapshot, the results still continue.
     const rest = await suite.service.get(`/search?q=lib&limit=3&after=${after}`);

@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import type { TestResponse } from './service.js';
+import type { Service, TestResponse } from './service.js';
+
+/** Asserts that each of these paths gets 400 `invalid_parameter`. */
+export async function expectInvalid(service: Pick<Service, 'get'>, ...paths: string[]): Promise<void> {
+  for (const path of paths) expectProblem(await service.get(path), 400, 'invalid_parameter');
+}
 
 /** Asserts that a response is this RFC 9457 problem, and returns its detail. */
 export function expectProblem(answer: TestResponse, status: number, code: string): string {

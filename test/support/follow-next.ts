@@ -12,6 +12,21 @@ export function linksOf({ headers }: Pick<TestResponse, 'headers'>): Record<stri
   );
 }
 
+/** The cursor in the link to the next page; null on the last one. */
+export function cursorOf(answer: Pick<TestResponse, 'headers'>): string | null {
+  return new URLSearchParams(linksOf(answer)['next']).get('after');
+}
+
+/** All results from `path` on, by `next`. @param between as for `followNext`. */
+export async function walk<T>(
+  service: Pick<Service, 'get'>,
+  path: string,
+  between?: (pages: number) => Promise<void>,
+): Promise<T[]> {
+  const answers = await followNext(service, path, between);
+  return answers.flatMap(({ body }) => body.results as T[]);
+}
+
 /** Reads all pages from `path` on, by `next`. @param between runs after each page, with its number. */
 export async function followNext(
   service: Pick<Service, 'get'>,

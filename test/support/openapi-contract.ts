@@ -95,7 +95,8 @@ class OpenApiContract {
     const response = this.#responsesOf(templateOf(pathname))[String(status)];
     if (response === undefined && ANYWHERE.includes(status)) {
       expect(type, what).to.equal('application/problem+json');
-      if (!hasNoBody) this.#validate(what, answer.body, this.document.components.schemas[`Problem${status}`] ?? {});
+      if (!hasNoBody)
+        this.#validate(what, answer.body, this.document.components.schemas[`Problem${status}`] ?? {});
       return;
     }
     if (status === 304 || (hasNoBody && method !== 'HEAD')) return;

@@ -129,15 +129,19 @@ export function useConnections(url: () => string) {
   };
   const openMany = (times: number, ...how: Parameters<typeof open>) =>
     Promise.all(Array.from({ length: times }, () => open(...how)));
-  /** Sends bytes on a new connection. @returns the only response, once the service has closed it. */
+  /** Sends bytes on a new connection. @returns all responses, once the server has closed it. */
+  const send = async (bytes: string | Buffer): Promise<readonly RawResponse[]> => {
+    const client = await open(bytes);
+    await client.closed;
+    return client.responses;
+  };
+  /** @returns the only response. */
   const sendOne = async (bytes: string | Buffer): Promise<RawResponse> => {
-    const connection = await open(bytes);
-    await connection.closed;
-    const [response, ...more] = connection.responses;
+    const [response, ...more] = await send(bytes);
     expect(more).to.deep.equal([]);
     return response ?? expect.fail('there is no response');
   };
-  return { open, openMany, sendOne };
+  return { open, openMany, send, sendOne };
 }
 
 /** A request without a body. */

@@ -3,8 +3,9 @@ import { isSnapshotOf, previousAliasOf } from '../../src/snapshot/index-names.js
 import type { Service } from './service.js';
 
 /** The index that a service's alias points to. @throws the client's 404 error before the first flip. */
-export async function servedIndex({ elasticsearch, alias }: Service): Promise<string | undefined> {
-  return Object.keys(await elasticsearch.indices.getAlias({ name: alias }))[0];
+export async function servedIndex({ elasticsearch, alias }: Service): Promise<string> {
+  const [index = ''] = Object.keys(await elasticsearch.indices.getAlias({ name: alias }));
+  return index;
 }
 
 /** The current and the previous index of a registry; undefined if there is none. */

@@ -58,12 +58,24 @@ export interface Service {
   url: string;
   /** The variables that lead other processes to the same registry. */
   env: Record<string, string>;
+  /** For `metricsUrl`: what a replica serves and rebuilds is read by the functions below. */
   server: RunningServer;
   elasticsearch: Client;
   /** Sends a request and asserts that the response matches the OpenAPI document. */
   get(path: string, init?: RequestInit): Promise<TestResponse>;
   /** Requests a rebuild and waits for it to end. @returns the response to the request. */
   rebuild(params?: string): Promise<TestResponse>;
+  /** The id of the snapshot that it serves; empty if there is none. */
+  snapshot(): Promise<string>;
+  /** Reads the aliases at once, instead of within a second. */
+  refresh: () => Promise<void>;
+  /** Reads the aliases no longer, so that it does not see the next flip. */
+  stopPolling(): void;
+  /** How many rebuilds of this replica have ended, by their outcome. */
+  outcomes: () => Readonly<Record<'rebuilt' | 'unchanged' | 'stopped' | 'failed', number>>;
+  /** Why its last rebuild failed; undefined if that succeeded. */
+  failure(): string | undefined;
+  isRebuilding(): boolean;
   /** Waits until no rebuild of this replica runs. */
   idle(timeoutMs?: number): Promise<void>;
   /** Waits until a rebuild of this replica has loaded some rows. */
@@ -132,8 +144,8 @@ export async function startService(
     promises.check(init?.method ?? 'GET', path, answer);
     return answer;
   };
-  const idle = (timeoutMs = 60_000) =>
-    waitFor(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
+  const isRebuilding = () => server.rebuilds.progress !== undefined;
+  const idle = (timeoutMs = 60_000) => waitFor(() => !isRebuilding(), 'the rebuild to end', timeoutMs);
   const stop = async () => {
     await server.stop();
     await elasticsearch.close();
@@ -146,6 +158,12 @@ export async function startService(
     server,
     elasticsearch,
     get,
+    snapshot: async () => (await get('/stats')).headers.get('X-Snapshot') ?? '',
+    refresh: () => server.snapshots.refresh(),
+    stopPolling: () => server.snapshots.stop(),
+    outcomes: () => server.rebuilds.counts,
+    failure: () => server.rebuilds.lastFailure?.reason,
+    isRebuilding,
     rebuild: async (params = '') => {
       const answer = await get(REBUILD + params);
       await idle();

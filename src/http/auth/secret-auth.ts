@@ -83,7 +83,7 @@ function bearerToken(authorization: string): string | undefined {
  * Compares a client's secret with the configured one in constant time. Both are hashed first, so their
  * lengths do not matter. An unconfigured secret matches nothing.
  */
-export function secretsEqual(given: string | undefined, configured: string | undefined): boolean {
+function secretsEqual(given: string | undefined, configured: string | undefined): boolean {
   const digestOf = (text = '') => hash('sha256', text, 'buffer');
   const same = timingSafeEqual(digestOf(given), digestOf(configured));
   return same && given !== undefined && configured !== undefined;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { DATASET_FORMATS } from '../../../src/config/dataset-format.js';
 import { ConfigError, readConfig, readKeysConfig } from '../../../src/config/config.js';
@@ -6,46 +7,39 @@ const NODE = 'http://127.0.0.1:9200';
 const REQUIRED = { ELASTICSEARCH_URL: NODE };
 const BUNDLED = new URL('../../../data/debian-bookworm.csv.gz', import.meta.url).href;
 
-/** Each variable, where its value is, its default, a text, and how it is read. */
-const VARIABLES: [variable: string, path: string, byDefault: unknown, text: string, value: unknown][] = [
-  ['PORT', 'port', 3000, '0', 0],
-  ['HOST', 'host', '127.0.0.1', '0.0.0.0', '0.0.0.0'],
-  ['ELASTICSEARCH_URL', 'elasticsearch.nodes', [NODE], 'http://a, https://b,', ['http://a', 'https://b']],
-  ['ELASTICSEARCH_API_KEY', 'elasticsearch.apiKey', undefined, 'reader', 'reader'],
-  ['ELASTICSEARCH_REBUILD_API_KEY', 'elasticsearch.rebuildApiKey', undefined, 'writer', 'writer'],
-  ['REDIS_URL', 'redisUrl', undefined, 'rediss://cache:6380/1', 'rediss://cache:6380/1'],
-  ['DATASET_URL', 'dataset.urls', [BUNDLED], 'https://a.example/b.csv.gz', ['https://a.example/b.csv.gz']],
-  ['DATASET_FORMAT', 'dataset.format', 'csv', 'csv', 'csv'],
-  ['DATASET_AUTHORIZATION', 'dataset.authorization', undefined, 'Bearer a.b', 'Bearer a.b'],
-  ['WEIGHTS_URL', 'weights.url', undefined, 'https://a.example/w.jsonl', 'https://a.example/w.jsonl'],
-  [
-    'WEIGHTS_COLUMNS',
-    'weights.columns',
-    { name: 'name', weight: 'weight' },
-    'project, download_count',
-    { name: 'project', weight: 'download_count' },
-  ],
-  ['REGISTRY_SLUG', 'registry.slug', 'registry', 'pub-dev_2', 'pub-dev_2'],
-  ['REGISTRY_SOURCE', 'registry.source', undefined, 'pub.dev', 'pub.dev'],
-  ['PACKAGE_URL_TEMPLATE', 'dataset.packageUrlTemplate', undefined, 'https://a/{+name}', 'https://a/{+name}'],
-  ['NAME_RULE', 'dataset.nameRule', 'exact', 'crates', 'crates'],
-  ['REBUILD_SECRET', 'rebuild.secret', undefined, '12345678', '12345678'],
-  ['BYPASS_SECRET', 'bypassSecret', undefined, 'sechs 🚀🚀', 'sechs 🚀🚀'],
-  ['TRUSTED_PROXIES', 'trustedProxies', [], '10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
-  ['PUBLIC_URL', 'publicUrl', undefined, 'https://a.example/npm', 'https://a.example/npm'],
-  ['INDEX_REPLICAS', 'indexReplicas', '0-1', '0-all', '0-all'],
-  ['RATE_LIMIT_POINTS', 'rateLimit.points', 120, '0', 0],
-  ['RATE_LIMIT_WINDOW_SECONDS', 'rateLimit.windowSeconds', 60, '86400', 86_400],
-  ['MAX_CONNECTIONS', 'maxConnections', 1000, '1', 1],
-  ['KEEP_ALIVE_SECONDS', 'keepAliveSeconds', 75, '930', 930],
-  ['CACHE_MAX_BYTES', 'cacheMaxBytes', 67_108_864, '0', 0],
-  ['REBUILD_INTERVAL_SECONDS', 'rebuild.intervalSeconds', 0, '3600', 3600],
-  ['REBUILD_MAX_SHRINK_PERCENT', 'rebuild.maxShrinkPercent', 10, '100', 100],
-  ['CHANGES_RETENTION', 'changesRetention', 30, '100', 100],
-  ['DATASET_MAX_BAD_ROWS', 'dataset.maxBadRows', 0, '7', 7],
-  ['DATASET_DOWNLOAD_TIMEOUT_SECONDS', 'dataset.downloadTimeoutSeconds', 3600, '86400', 86_400],
-  ['METRICS_PORT', 'metricsPort', undefined, '9464', 9464],
-  ['LOG_LEVEL', 'logLevel', 'info', 'silent', 'silent'],
+/** Each variable, where its value is, a text, and how it is read. */
+const VARIABLES: [variable: string, path: string, text: string, value: unknown][] = [
+  ['PORT', 'port', '0', 0],
+  ['HOST', 'host', '0.0.0.0', '0.0.0.0'],
+  ['ELASTICSEARCH_URL', 'elasticsearch.nodes', 'http://a, https://b,', ['http://a', 'https://b']],
+  ['ELASTICSEARCH_API_KEY', 'elasticsearch.apiKey', 'reader', 'reader'],
+  ['ELASTICSEARCH_REBUILD_API_KEY', 'elasticsearch.rebuildApiKey', 'writer', 'writer'],
+  ['REDIS_URL', 'redisUrl', 'rediss://cache:6380/1', 'rediss://cache:6380/1'],
+  ['DATASET_URL', 'dataset.urls', 'https://a.example/b.csv.gz', ['https://a.example/b.csv.gz']],
+  ['DATASET_AUTHORIZATION', 'dataset.authorization', 'Bearer a.b', 'Bearer a.b'],
+  ['WEIGHTS_COLUMNS', 'weights.columns', 'project, count', { name: 'project', weight: 'count' }],
+  ['WEIGHTS_URL', 'weights.url', 'https://a.example/w.jsonl', 'https://a.example/w.jsonl'],
+  ['REGISTRY_SLUG', 'registry.slug', 'pub-dev_2', 'pub-dev_2'],
+  ['REGISTRY_SOURCE', 'registry.source', 'pub.dev', 'pub.dev'],
+  ['PACKAGE_URL_TEMPLATE', 'dataset.packageUrlTemplate', 'https://a/{+name}', 'https://a/{+name}'],
+  ['NAME_RULE', 'dataset.nameRule', 'crates', 'crates'],
+  ['REBUILD_SECRET', 'rebuild.secret', '12345678', '12345678'],
+  ['BYPASS_SECRET', 'bypassSecret', 'sechs 🚀🚀', 'sechs 🚀🚀'],
+  ['TRUSTED_PROXIES', 'trustedProxies', '10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
+  ['PUBLIC_URL', 'publicUrl', 'https://a.example/npm', 'https://a.example/npm'],
+  ['INDEX_REPLICAS', 'indexReplicas', '0-all', '0-all'],
+  ['RATE_LIMIT_POINTS', 'rateLimit.points', '0', 0],
+  ['RATE_LIMIT_WINDOW_SECONDS', 'rateLimit.windowSeconds', '86400', 86_400],
+  ['MAX_CONNECTIONS', 'maxConnections', '1', 1],
+  ['KEEP_ALIVE_SECONDS', 'keepAliveSeconds', '930', 930],
+  ['CACHE_MAX_BYTES', 'cacheMaxBytes', '0', 0],
+  ['REBUILD_INTERVAL_SECONDS', 'rebuild.intervalSeconds', '3600', 3600],
+  ['REBUILD_MAX_SHRINK_PERCENT', 'rebuild.maxShrinkPercent', '100', 100],
+  ['CHANGES_RETENTION', 'changesRetention', '100', 100],
+  ['DATASET_MAX_BAD_ROWS', 'dataset.maxBadRows', '7', 7],
+  ['DATASET_DOWNLOAD_TIMEOUT_SECONDS', 'dataset.downloadTimeoutSeconds', '86400', 86_400],
+  ['METRICS_PORT', 'metricsPort', '9464', 9464],
+  ['LOG_LEVEL', 'logLevel', 'silent', 'silent'],
 ];
 
 /** Expects one line that names the variable, and never repeats its value. */
@@ -57,13 +51,21 @@ function expectRejected(read: (env: Record<string, string>) => unknown, name: st
 }
 
 describe('readConfig', () => {
-  for (const [variable, path, byDefault, text, value] of VARIABLES) {
-    it(`reads ${variable}, which has a default unless it is required`, () => {
-      expect(readConfig(REQUIRED)).to.have.nested.property(path).that.deep.equals(byDefault);
+  it('reads every variable', () => {
+    for (const [variable, path, text, value] of VARIABLES) {
       const config = readConfig({ ...REQUIRED, [variable]: text });
       expect(config).to.have.nested.property(path).that.deep.equals(value);
-    });
-  }
+    }
+  });
+
+  it('has the defaults that docs/configuration.md lists', () => {
+    const guide = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
+    const lines = [...guide.matchAll(/^([A-Z_]+)=(\S*)/gm)].map(([, name = '', value]) => [name, value]);
+    const listed = Object.fromEntries(lines) as Record<string, string>;
+    expect(Object.keys(listed)).to.include.members(VARIABLES.map(([name]) => name));
+    expect(readConfig({ ...listed, ...REQUIRED })).to.deep.equal(readConfig(REQUIRED));
+    expect(readConfig(REQUIRED).dataset.urls).to.deep.equal([BUNDLED]);
+  });
 
   describe('with DATASET_FORMAT', () => {
     const URL = 'http://127.0.0.1/list';
@@ -73,8 +75,7 @@ describe('readConfig', () => {
       return () => readConfig({ ...REQUIRED, ...env }).dataset;
     };
 
-    it('reads the address, several only for debian, and the paths of json', () => {
-      for (const format of DATASET_FORMATS) expect(list(format)()).to.include({ format });
+    it('reads addresses and the paths of json', () => {
       expect(list('debian', { DATASET_URL: `${URL}  file:///b` })().urls).to.deep.equal([URL, 'file:///b']);
       expect(list('json')().jsonPaths).to.deep.equal({ items: [] });
       const text = 'items=data.list name=id version=latest.no weight=n next=page:meta.token';
@@ -116,17 +117,7 @@ describe('readConfig', () => {
     });
 
     it('rejects malformed paths', () => {
-      for (const text of [
-        'name',
-        'name=',
-        '=x',
-        'name=a..b',
-        'x=y',
-        'name=a name=b',
-        'name=p:a',
-        'Name=a',
-        '.',
-      ])
+      for (const text of ['name', 'name=', '=x', 'name=a..b', 'x=y', 'name=a name=b', 'name=p:a', '.'])
         expect(list('json', { DATASET_JSON: text }), text).to.throw(
           ConfigError,
           /^DATASET_JSON must be pairs such as [^\n]+$/,
@@ -137,15 +128,9 @@ describe('readConfig', () => {
   it('ignores white space around an address', () => {
     const addresses = VARIABLES.filter(([name]) => /_URL(_TEMPLATE)?$/.test(name));
     expect(addresses).to.have.length(6);
-    for (const [variable, path, , text, value] of addresses) {
-      for (const [before, after] of [
-        ['', '\n'],
-        [' ', ''],
-        ['\r\n\t', '  \r\n'],
-      ] as const) {
-        const config = readConfig({ ...REQUIRED, [variable]: `${before}${text}${after}` });
-        expect(config, variable).to.have.nested.property(path).that.deep.equals(value);
-      }
+    for (const [variable, path, text, value] of addresses) {
+      const config = readConfig({ ...REQUIRED, [variable]: `\r\n\t${text}  \r\n` });
+      expect(config, variable).to.have.nested.property(path).that.deep.equals(value);
     }
     const files = { DATASET_FORMAT: 'debian', DATASET_URL: '\nhttp://a/1\n  http://a/2\n' };
     const { dataset } = readConfig({ ...REQUIRED, ...files, PACKAGE_URL_TEMPLATE: 'https://a/{name}\n' });
@@ -194,19 +179,12 @@ describe('readConfig', () => {
       'localhost:9200',
       ',',
       'http://one,two',
-      'http://',
       'HTTP://node',
-      'http:node',
-      'http://no\nde',
-      'http://u%zz:hush@node',
-      'http://u:hush%@node',
-      'http://node:0',
-      'http://node?',
-      'http://node/#hush',
-      'http://user@node',
-      'http://:hush@node',
-      'http://u:hush@one,http://two',
-      'http://one:9200,http://one:9200/',
+      'http://u%zz:hush@a',
+      'http://a/#hush',
+      'http://u@a',
+      'http://a:0',
+      'http://u:hush@a,http://b',
     ],
     ELASTICSEARCH_API_KEY: ['hush\n', '\nhush', 'hush hush', 'hush\0', 'hüsh'],
     ELASTICSEARCH_REBUILD_API_KEY: ['hush\n'],
@@ -214,70 +192,25 @@ describe('readConfig', () => {
     REDIS_URL: [
       'localhost:6379',
       'redis:///0',
-      'redis://h%41:6379',
       'redis://cache/one',
-      'redis://cache/0/1',
       'redis://cache#hush',
-      'redis://cache?password=hush',
       'redis://cache?family=6&password=hush',
     ],
     REGISTRY_SOURCE: ['tracker.debian.org\n', 'a\r\nSet-Cookie: b', '\0', '\u001b[31m', 'a\u2028b'],
     REBUILD_SECRET: [
-      ...[
-        'hush-hush\n',
-        ' hush-hush',
-        'hush-hush\u00a0',
-        'hush\u0000hush',
-        'hush-hush\uFFFD',
-        'h'.repeat(1025),
-      ],
-      ...[
-        'h',
-        'hush-hu',
-        '🚀🚀🚀🚀🚀🚀🚀',
-        'change-me',
-        'change-me-too',
-        'Change-Me!',
-        'CHANGE_ME_hush',
-        'changeme',
-      ],
+      'hush-hu',
+      'hush-hush\n',
+      'hush-hush\u00a0',
+      'hush\0hush',
+      'hush-hush\uFFFD',
+      '🚀🚀🚀🚀🚀🚀🚀',
+      'h'.repeat(1025),
     ],
-    BYPASS_SECRET: ['hush-hush\n', '\thush-hush', ' ', 'change me, hush'],
-    DATASET_URL: [
-      '/tmp/names.csv',
-      'ftp://registry.example/names.csv',
-      'file:names.csv',
-      'file://host/names.csv',
-      'file:///names%2Fhush.csv',
-      'file:///names%00.csv',
-    ],
-    REGISTRY_SLUG: [
-      'Debian',
-      '2debian',
-      'debian\n',
-      'a'.repeat(41),
-      'logs',
-      'metrics',
-      'profiling-x',
-      'synthetics',
-    ],
-    PACKAGE_URL_TEMPLATE: [
-      'https://registry.example/',
-      'file:///{name}',
-      'https://a/{ name }',
-      'https://{+name}.registry.example/{name}',
-      'https://registry.example:{name}/',
-    ],
-    TRUSTED_PROXIES: [
-      '10.0.0.0/33',
-      '10.0.0.1,x',
-      ',',
-      '1',
-      'fe80::1%eth0',
-      '::ffff:10.0.0.0/8',
-      '::ffff:0:0/96',
-      '0.0.0.0/0',
-    ],
+    BYPASS_SECRET: [' ', 'change-me-too', 'CHANGE_ME_hush', 'changeme', 'change me, hush'],
+    DATASET_URL: ['/tmp/names.csv', 'ftp://hush/names.csv', 'file:names.csv', 'file://host/a', 'file:///%00'],
+    REGISTRY_SLUG: ['Debian', '2debian', 'debian\n', 'a'.repeat(41), 'logs', 'profiling-x'],
+    PACKAGE_URL_TEMPLATE: ['https://a/', 'file:///{name}', 'https://a/{ name }', 'https://{name}.a/'],
+    TRUSTED_PROXIES: ['10.0.0.0/33', '10.0.0.1,x', ',', 'fe80::1%eth0', '::ffff:10.0.0.0/8', '0.0.0.0/0'],
     WEIGHTS_URL: ['hush', 'ftp://hush', 'https://a https://hush', 'file:hush'],
     WEIGHTS_COLUMNS: ['hush', 'hush,', 'hush,hush', 'hush,a,b', ',', 'hush, hush '],
     PUBLIC_URL: ['a.example', 'ftp://a', 'https://u:hush@a', 'https://a?q', 'https://a#b'],
@@ -306,11 +239,10 @@ describe('readConfig', () => {
       );
     });
 
-  for (const [name, values] of Object.entries(malformed)) {
-    it(`states the expected value of ${name} in one line`, () => {
+  it('states the expected value of a malformed variable in one line', () => {
+    for (const [name, values] of Object.entries(malformed))
       for (const value of values) expectRejected((env) => readConfig({ ...REQUIRED, ...env }), name, value);
-    });
-  }
+  });
 
   const wellFormed: Record<string, string[]> = {
     HOST: ['::', '::1', 'fe80::1%eth0', 'localhost', 'my-host.example', 'my_host', '10.0.0.1'],
@@ -323,12 +255,11 @@ describe('readConfig', () => {
     REBUILD_SECRET: ['with space', 'ünïcöde🚀', 'h'.repeat(1024), '%zz&=?#%zz', 'exchange-me'],
     TRUSTED_PROXIES: ['::ffff:10.0.0.1', '::ffff:10.0.0.0/104', 'fd00::/8,10.0.0.0/255.0.0.0', '2001:db8::1'],
   };
-  for (const [name, values] of Object.entries(wellFormed)) {
-    it(`accepts all forms of ${name}`, () => {
+  it('accepts all forms of a value', () => {
+    for (const [name, values] of Object.entries(wellFormed))
       for (const value of values)
         expect(() => readConfig({ ...REQUIRED, [name]: value }), value).not.to.throw();
-    });
-  }
+  });
 
   it('names all variables that are missing or malformed, in one line each', () => {
     const env = { PORT: 'x', REBUILD_SECRET: 'hush\n', REDIS_URL: 'x', TRUSTED_PROXIES: 'x', LOG_LEVEL: '' };
@@ -343,7 +274,7 @@ describe('readConfig', () => {
 });
 
 describe('readKeysConfig', () => {
-  it('accepts any password, and any user without a colon', () => {
+  it('accepts any password, but no user with a colon', () => {
     const administrator = { ELASTICSEARCH_ADMIN_USER: 'elastic', ELASTICSEARCH_ADMIN_PASSWORD: 'a:b\n🚀' };
     const env = { ...REQUIRED, ...administrator, REGISTRY_SLUG: 'pub-dev_2' };
     const config = { nodes: [NODE], slug: 'pub-dev_2', username: 'elastic', password: 'a:b\n🚀' };

@@ -25,7 +25,7 @@ const parse = (...responses: unknown[]) =>
   parseResponse(JSON.stringify({ responses }), responses.length, 'asked-for');
 
 describe('parseResponse', () => {
-  it('returns the entries of each search, and how many are exact', () => {
+  it('returns the entries of each search with the number of exact ones', () => {
     const hits = [hit('AAAA', 'exact'), hit('BBBB', 'other'), hit('CCCC')];
     expect(parse(complete(...hits), complete())).to.deep.equal([
       { entries: ['AAAA', 'BBBB', 'CCCC'], exact: 1 },

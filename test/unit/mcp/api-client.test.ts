@@ -126,7 +126,7 @@ describe('The API client of the MCP server', () => {
     }
   });
 
-  it('reads the time to wait in both forms of Retry-After, and assumes ten seconds without it', async () => {
+  it('reads the time to wait in both forms of Retry-After, ten seconds without it', async () => {
     const later = new Date(Date.now() + 60_500).toUTCString();
     const cases: [status: number, headers: Record<string, string>, seconds: RegExp][] = [
       [429, { 'Retry-After': '42' }, / 42 seconds/],

@@ -36,7 +36,7 @@ describe('ResponseCache', () => {
     }
   });
 
-  it('passes a failure to all waiting requests, and does not store it', async () => {
+  it('passes a failure to all waiting requests without storing it', async () => {
     const cache = new ResponseCache(100_000);
     const fail = () => Promise.reject(new Error('broken'));
     const outcomes = await Promise.allSettled([1, 2].map(() => cache.create('r', fail)));
@@ -44,7 +44,7 @@ describe('ResponseCache', () => {
     expect((await store(cache, 'r', 'second')).body.toString()).to.equal('second');
   });
 
-  it('stores a small body in a buffer of its exact size, and nothing at 0 bytes', async () => {
+  it('stores a small body in a buffer of its exact size', async () => {
     const { body: kept } = await store(new ResponseCache(100_000), 'r', 'small');
     expect(kept.toString()).to.equal('small');
     expect(kept.buffer.byteLength).to.equal(kept.length);
@@ -52,17 +52,6 @@ describe('ResponseCache', () => {
     const { body: sent } = await store(off, 'r', 'small');
     expect(sent.buffer.byteLength).to.be.greaterThan(sent.length);
     expect(off.get('r')).to.equal(undefined);
-  });
-
-  it('compresses again after a failure', async () => {
-    const cache = new ResponseCache(100_000);
-    const made = await store(cache, 'r', 'a name '.repeat(1000));
-    const unusable = { ...made, body: { length: 7000 } as unknown as Buffer };
-    await Promise.resolve(cache.inEncoding('r', unusable, 'gzip')).then(
-      () => expect.fail('compressed something that is not a buffer'),
-      (error: unknown) => expect(error).to.be.an('error'),
-    );
-    expect((await cache.inEncoding('r', made, 'gzip')).headers['Content-Encoding']).to.equal('gzip');
   });
 
   it('limits its size in bytes, including compressed bodies, by evicting the least recently used response', async () => {
@@ -80,7 +69,7 @@ describe('ResponseCache', () => {
     for (const key of ['a', 'b']) expect(cache.get(key)).not.to.equal(undefined);
   });
 
-  it('compresses a response once, into a buffer of its exact size, and only if it is long enough', async () => {
+  it('compresses a long response once into a buffer of its exact size', async () => {
     for (const maxBytes of [0, 100_000]) {
       const cache = new ResponseCache(maxBytes);
       const long = await store(cache, 'long', 'abc'.repeat(1000));

@@ -57,7 +57,7 @@ describe('swapActions', () => {
 });
 
 describe('The preconditions of other requests', () => {
-  it('fail unless an index is served, and change nothing', () => {
+  it('change nothing, but fail unless an index is served', () => {
     expect(whileServed(ALIAS, OLD)).to.deep.equal([remove(OLD, ALIAS), serve(OLD)]);
   });
 

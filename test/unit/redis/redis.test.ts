@@ -32,7 +32,7 @@ async function logOf(handle: (socket: Socket, connection: number) => void, attem
 }
 
 describe('A Redis that does not respond', () => {
-  it('is tried again after a tenth of a second, and after a tenth more each time', async () => {
+  it('is tried again after a tenth of a second more each time', async () => {
     const attempts: number[] = [];
     await logOf((socket) => socket.destroy(), attempts);
     const pauses = attempts.slice(1).map((time, i) => time - (attempts[i] as number));
@@ -131,12 +131,6 @@ describe('A Redis that refuses', () => {
       'Redis has as many clients as its maxclients allows',
     ],
     [
-      'connections beyond maxclients, with a password',
-      () => speaking(ok, '-ERR max number of clients reached'),
-      'Redis has as many clients as its maxclients allows',
-      'redis://:change-me@127.0.0.1:PORT',
-    ],
-    [
       'clients of other hosts',
       () => speaking(ok, '-DENIED Redis is running in protected mode because protected mode is enabled'),
       'Redis is in protected mode: it accepts only local clients',
@@ -161,11 +155,6 @@ describe('A Redis that refuses', () => {
     [
       'a renamed EVAL',
       () => failing(['EVAL'], "-ERR unknown command 'eval'"),
-      'Redis does not know the command EVAL',
-    ],
-    [
-      'a command, as a proxy',
-      () => failing(['EVAL'], "-ERR unsupported command 'eval'"),
       'Redis does not know the command EVAL',
     ],
     [

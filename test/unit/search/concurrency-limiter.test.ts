@@ -38,7 +38,7 @@ describe('ConcurrencyLimiter', () => {
     expect(await results).to.deep.equal([1, 2, 3, 4]);
   });
 
-  it('rejects a task at once if the queue is full, and accepts tasks again later', async () => {
+  it('rejects a task at once only while the queue is full', async () => {
     const limiter = new ConcurrencyLimiter({ running: 1, waiting: 1 });
     const { task, end, started } = tasks();
     const first = run(limiter, task(1));

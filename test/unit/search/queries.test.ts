@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { NameFilter } from '../../../src/search/name-filter.js';
 import {
   browsePage,
   changesInNameOrder,
@@ -7,14 +8,17 @@ import {
   packagesByOrdinal,
   packagesNamed,
   searchTiers,
+  searchTiersByWeight,
   similarNames,
 } from '../../../src/search/queries.js';
-import type { NameFilter } from '../../../src/search/name-filter.js';
 
 /** The upper bound has 512 bytes, like the longest names: this character has four. */
 const startingWith = (q: string) => ({
   range: { 'name.lowercase': { gte: q, lt: q + '\u{10FFFF}'.repeat(128) } },
 });
+const equalling = (q: string) => ({ range: { 'name.lowercase': { gte: q, lte: q, _name: 'exact' } } });
+const containing = { match: { 'name.trigrams': 'lib' } };
+const marking = { term: { 'name.lowercase': { value: 'lib', _name: 'exact' } } };
 
 /** What every search of several hits asks for. */
 const HITS = {
@@ -24,125 +28,141 @@ const HITS = {
   track_total_hits: false,
   timeout: '2s',
 };
+const BY_NAME = { ...HITS, size: 9, sort: ['_doc'] };
+const BY_WEIGHT = { ...HITS, size: 9, sort: [{ weight: 'desc' }, '_doc'] };
 
+/** Names that equal this one in lower case, in a range. */
+const equalAnd = (name: string, range: object) => ({
+  bool: { filter: [{ range: { 'name.lowercase': { gte: name, lte: name } } }, { range: { name: range } }] },
+});
 /** The clauses for names after this one. */
 const afterName = (name: string) => ({
   filter: [{ range: { 'name.lowercase': { gte: name } } }],
-  must_not: [
-    {
-      bool: {
-        filter: [
-          { range: { 'name.lowercase': { gte: name, lte: name } } },
-          { range: { name: { lte: name } } },
-        ],
-      },
-    },
-  ],
+  must_not: [equalAnd(name, { lte: name })],
 });
 
-const equalling = (q: string) => ({ term: { 'name.lowercase': { value: q, _name: 'exact' } } });
-
 describe('searchTiers', () => {
-  it('queries names that start with q, marking exact ones, and separately names that contain it elsewhere', () => {
-    const tier = { ...HITS, size: 251, sort: ['_doc'] };
-    const containing = { match: { 'name.trigrams': 'lib' } };
-    expect(searchTiers('lib', 251)).to.deep.equal([
-      { ...tier, query: { bool: { filter: [startingWith('lib')], should: equalling('lib') } } },
-      { ...tier, query: { bool: { filter: [containing], must_not: [startingWith('lib')] } } },
+  const [startsWith, elsewhere] = [
+    { ...BY_NAME, query: { bool: { filter: [startingWith('lib')], should: marking } } },
+    { ...BY_NAME, query: { bool: { filter: [containing], must_not: [startingWith('lib')] } } },
+  ];
+
+  it('queries names that start with q, then names that contain it elsewhere', () => {
+    expect(searchTiers('lib', 9)).to.deep.equal([startsWith, elsewhere]);
+  });
+
+  it('continues after the name of a cursor only in its tier', () => {
+    const { filter, must_not } = afterName('LibX');
+    const after = { filter: [startingWith('lib'), ...filter], must_not, should: marking };
+    expect(searchTiers('lib', 9, { tier: 'startsWith', name: 'LibX' })).to.deep.equal([
+      { ...startsWith, query: { bool: after } },
+      elsewhere,
+    ]);
+    const later = { filter: [containing, ...filter], must_not: [startingWith('lib'), ...must_not] };
+    expect(searchTiers('lib', 9, { tier: 'containsElsewhere', name: 'LibX' })).to.deep.equal([
+      startsWith,
+      { ...elsewhere, query: { bool: later } },
     ]);
   });
 
-  const filters: [what: string, q: string, filter: object][] = [
-    ['one bigram', 'li', { match: { 'name.bigrams': 'li' } }],
-    ['a phrase of trigrams', 'libc', { match_phrase: { 'name.trigrams': 'libc' } }],
-    ['one bigram outside the basic plane', '🚀🚀', { match: { 'name.bigrams': '🚀🚀' } }],
-    ['one trigram outside the basic plane', 'a🚀b', { match: { 'name.trigrams': 'a🚀b' } }],
-  ];
-  for (const [what, q, filter] of filters) {
-    it(`finds q elsewhere in names by ${what}`, () => {
-      const [, containsElsewhere] = searchTiers(q, 10);
+  it('finds two or three code points by one n-gram, more by a phrase', () => {
+    for (const [q, filter] of [
+      ['🚀🚀', { match: { 'name.bigrams': '🚀🚀' } }],
+      ['a🚀b', { match: { 'name.trigrams': 'a🚀b' } }],
+      ['LiB*', { match_phrase: { 'name.trigrams': 'LiB*' } }],
+    ] as const) {
       const bool = { filter: [filter], must_not: [startingWith(q)] };
-      expect(containsElsewhere.query).to.deep.equal({ bool });
-    });
-  }
-
-  it('leaves case and special characters to the analysis of the index', () => {
-    for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
-      const [startsWith, containsElsewhere] = searchTiers(q, 10);
-      expect(startsWith.query).to.deep.equal({
-        bool: { filter: [startingWith(q)], should: equalling(q) },
-      });
-      expect(containsElsewhere).to.have.deep.nested.property('query.bool.must_not', [startingWith(q)]);
+      expect(searchTiers(q, 9)[1].query).to.deep.equal({ bool });
     }
   });
 });
 
-describe('searchTiers after a page', () => {
-  it('continues after its last name, only in the tier of that name', () => {
-    const [startsWith, elsewhere] = searchTiers('lib', 5, { tier: 'startsWith', name: 'LibX' });
-    expect(startsWith.query).to.deep.equal({
-      bool: {
-        filter: [startingWith('lib'), ...afterName('LibX').filter],
-        must_not: afterName('LibX').must_not,
-        should: equalling('lib'),
-      },
+describe('searchTiersByWeight', () => {
+  const equals = { ...BY_WEIGHT, query: { bool: { filter: [equalling('lib')] } } };
+  const elsewhere = {
+    ...BY_WEIGHT,
+    query: { bool: { filter: [containing], must_not: [startingWith('lib')] } },
+  };
+
+  it('queries names that equal q, start with it, then contain it elsewhere', () => {
+    const bool = { filter: [startingWith('lib')], must_not: [equalling('lib')] };
+    expect(searchTiersByWeight('lib', 9)).to.deep.equal([
+      equals,
+      { ...BY_WEIGHT, query: { bool } },
+      elsewhere,
+    ]);
+  });
+
+  it('continues after the entry of a cursor only in its tier', () => {
+    const upTo = {
+      filter: [{ term: { weight: 7 } }, { range: { 'name.lowercase': { lte: 'libX' } } }],
+      must_not: [equalAnd('libX', { gt: 'libX' })],
+    };
+    const bool = {
+      filter: [startingWith('lib'), { range: { weight: { lte: 7 } } }],
+      must_not: [equalling('lib'), { bool: upTo }],
+    };
+    const after = { tier: 'startsWith', name: 'libX', weight: 7 } as const;
+    expect(searchTiersByWeight('lib', 9, after)).to.deep.equal([
+      equals,
+      { ...BY_WEIGHT, query: { bool } },
+      elsewhere,
+    ]);
+  });
+});
+
+describe('exactNames', () => {
+  it('queries names that equal q, from the first one or after a cursor', () => {
+    const { filter, must_not } = afterName('LIB');
+    expect(exactNames('lib', 9)).to.deep.equal({
+      ...BY_NAME,
+      query: { bool: { filter: [equalling('lib')] } },
     });
-    expect(elsewhere).to.deep.equal(searchTiers('lib', 5)[1]);
-    const [, second] = searchTiers('lib', 5, { tier: 'containsElsewhere', name: 'a-lib' });
-    expect(second.query).to.deep.equal({
-      bool: {
-        filter: [{ match: { 'name.trigrams': 'lib' } }, ...afterName('a-lib').filter],
-        must_not: [startingWith('lib'), ...afterName('a-lib').must_not],
-      },
+    expect(exactNames('lib', 9, { tier: 'startsWith', name: 'LIB' })).to.deep.equal({
+      ...BY_NAME,
+      query: { bool: { filter: [equalling('lib'), ...filter], must_not } },
     });
   });
 });
 
 describe('packagesNamed', () => {
-  it('finds names by their folds', () => {
-    const terms = [{ terms: { 'name.fold': ['A-b', 'c'] } }, { terms: { name: ['A-b', 'c'] } }];
-    expect(packagesNamed(['A-b', 'c'], 'exact')).to.deep.equal({
-      ...HITS,
-      size: 2,
-      query: { bool: { filter: terms } },
-    });
-  });
-
-  it('compares them by any other rule as searches do', () => {
-    const terms = [{ terms: { 'name.fold': ['A-b'] } }, { terms: { 'name.lowercase': ['A-b'] } }];
-    for (const rule of ['lowercase', 'pypi', 'crates'] as const)
-      expect(packagesNamed(['A-b'], rule).query).to.deep.equal({ bool: { filter: terms } });
+  it('finds names by their folds and compares them by the rule', () => {
+    for (const [rule, field] of [
+      ['exact', 'name'],
+      ['pypi', 'name.lowercase'],
+    ] as const) {
+      const filter = [{ terms: { 'name.fold': ['A-b', 'c'] } }, { terms: { [field]: ['A-b', 'c'] } }];
+      expect(packagesNamed(['A-b', 'c'], rule)).to.deep.equal({
+        ...HITS,
+        size: 2,
+        query: { bool: { filter } },
+      });
+    }
   });
 });
 
 describe('similarNames', () => {
-  it('queries each distance separately, in name order, excluding the name itself', () => {
-    const fuzzy = (fuzziness: number) => ({
-      fuzzy: {
-        'name.fold': { value: 'abc-DEF', fuzziness, transpositions: true, rewrite: 'constant_score' },
-      },
-    });
-    const exact = { term: { 'name.fold': 'abc-DEF' } };
-    const itself = { term: { name: 'abc-DEF' } };
-    const bodies = similarNames('abc-DEF', 2, 11);
-    expect(bodies.map(({ query }) => query)).to.deep.equal([
-      { bool: { filter: exact, must_not: [itself] } },
-      { bool: { filter: fuzzy(1), must_not: [itself, exact] } },
-      { bool: { filter: fuzzy(2), must_not: [itself, fuzzy(1)] } },
-    ]);
-    for (const { sort, size } of bodies) expect({ sort, size }).to.deep.equal({ sort: ['_doc'], size: 11 });
-    expect(similarNames('ab', 0, 11)).to.have.length(1);
+  const fuzzy = (fuzziness: number) => ({
+    fuzzy: { 'name.fold': { value: 'a-B', fuzziness, transpositions: true, rewrite: 'constant_score' } },
+  });
+  const exact = { term: { 'name.fold': 'a-B' } };
+  const itself = { term: { name: 'a-B' } };
+  const queries = [
+    { bool: { filter: exact, must_not: [itself] } },
+    { bool: { filter: fuzzy(1), must_not: [itself, exact] } },
+    { bool: { filter: fuzzy(2), must_not: [itself, fuzzy(1)] } },
+  ];
+
+  it('queries each distance separately without the name itself', () => {
+    expect(similarNames('a-B', 2, 9)).to.deep.equal(queries.map((query) => ({ ...BY_NAME, query })));
+    expect(similarNames('a-B', 0, 9, true)).to.deep.equal([{ ...BY_WEIGHT, query: queries[0] }]);
   });
 });
 
 describe('browsePage', () => {
   it('queries a range of ordinals, in order', () => {
-    expect(browsePage(400, 200)).to.deep.equal({
-      ...HITS,
-      size: 200,
-      query: { range: { ordinal: { gte: 400, lt: 600 } } },
-      sort: ['ordinal'],
-    });
+    const query = { range: { ordinal: { gte: 400, lt: 600 } } };
+    expect(browsePage(400, 200)).to.deep.equal({ ...HITS, size: 200, query, sort: ['ordinal'] });
   });
 });
 
@@ -154,58 +174,38 @@ describe('packagesByOrdinal', () => {
 });
 
 describe('changesInNameOrder', () => {
-  it('reads records from the first one or after a name, those of one name side by side', () => {
-    const sort = ['name.lowercase', 'name'];
-    const first = changesInNameOrder(7, undefined);
-    expect(first).to.deep.equal({ ...HITS, size: 7, query: { bool: { filter: [] } }, sort });
+  it('reads records from the first one or after a name', () => {
+    const first = { ...HITS, size: 7, query: { bool: { filter: [] } }, sort: ['name.lowercase', 'name'] };
+    expect(changesInNameOrder(7, undefined)).to.deep.equal(first);
     expect(changesInNameOrder(7, 'LibX')).to.deep.equal({ ...first, query: { bool: afterName('LibX') } });
   });
-});
 
-describe('changesInNameOrder with a filter', () => {
-  it('selects the names that a search or look-alikes have', () => {
-    const clausesOf = (filter: NameFilter) =>
-      (changesInNameOrder(7, undefined, filter)['query'] as { bool: { filter: object[] } }).bool;
-    const [startsWith] = searchTiers('lib', 1);
-    const { filter: prefix } = (startsWith['query'] as { bool: { filter: object[] } }).bool;
-    expect(clausesOf({ q: 'lib', match: 'prefix' })).to.deep.equal({ filter: prefix });
-    expect(clausesOf({ q: 'libc', match: 'contains' }).filter).to.deep.equal([
-      { match_phrase: { 'name.trigrams': 'libc' } },
-    ]);
-    const { bool: exact } = exactNames('lib', 1)['query'] as { bool: object };
-    expect(clausesOf({ q: 'lib', match: 'exact' })).to.deep.equal(exact);
-    for (const [like, distance] of [
-      ['li', 0],
-      ['libc', 1],
-      ['libcap', 2],
-    ] as const) {
-      const nearest = similarNames(like, 0, 1)[0]?.['query'] as { bool: { must_not: object } };
-      const { filter, ...rest } = clausesOf({ like });
-      expect(rest).to.deep.equal({ must_not: nearest.bool.must_not });
-      const farthest = similarNames(like, distance, 1).at(-1)?.['query'] as { bool: { filter: object } };
-      expect(filter).to.deep.equal([
-        { range: { length: { gte: like.length - distance } } },
-        farthest.bool.filter,
-      ]);
+  it('selects names by a filter', () => {
+    const fuzzy = { value: 'lib-c', fuzziness: 1, transpositions: true, rewrite: 'constant_score' };
+    const filters: [only: NameFilter, filter: object[], must_not?: object[]][] = [
+      [{ q: 'lib', match: 'prefix' }, [startingWith('lib')]],
+      [{ q: 'lib', match: 'contains' }, [containing]],
+      [{ q: 'lib', match: 'exact' }, [equalling('lib')]],
+      [
+        { like: 'lib-c' },
+        [{ range: { length: { gte: 3 } } }, { fuzzy: { 'name.fold': fuzzy } }],
+        [{ term: { name: 'lib-c' } }],
+      ],
+    ];
+    for (const [only, filter, must_not] of filters) {
+      const bool = { filter, ...(must_not && { must_not }) };
+      expect(changesInNameOrder(7, undefined, only)).to.deep.include({ query: { bool } });
     }
   });
 });
 
 describe('newestAdditions', () => {
-  it('selects names by a filter', () => {
-    const { query } = newestAdditions(100, { q: 'li', match: 'contains' }) as { query: object };
-    expect(query).to.deep.equal({
-      bool: {
-        filter: [{ term: { change: 'added' } }, { match: { 'name.bigrams': 'li' } }],
-      },
-    });
-  });
-
   it('reads records of added packages, the highest number first', () => {
-    expect(newestAdditions(100)).to.deep.equal({
+    const bool = { filter: [{ term: { change: 'added' } }, containing] };
+    expect(newestAdditions(9, { q: 'lib', match: 'contains' })).to.deep.equal({
       ...HITS,
-      size: 100,
-      query: { bool: { filter: [{ term: { change: 'added' } }] } },
+      size: 9,
+      query: { bool },
       sort: [{ no: 'desc' }],
     });
   });

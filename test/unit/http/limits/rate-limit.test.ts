@@ -75,7 +75,7 @@ describe('RateLimit', () => {
       expect(calls, 'the client that ran out of points first').to.equal(10_002);
     });
 
-    it('counts in memory while Redis fails, from empty windows, and on Redis again at once', async () => {
+    it('counts in memory from empty windows only while Redis fails', async () => {
       respond = () => Promise.resolve([LIMIT - 1, 60_000]);
       expect(stateOf(await limit.consume('a', 1))).to.deep.equal([LIMIT - 1, 1]);
       respond = () => Promise.reject(new Error('Command timed out'));
@@ -107,25 +107,12 @@ describe('RateLimit', () => {
 
     it('logs each reason once, even if some checks succeed', async () => {
       const reply = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' });
-      const refused = Object.assign(reply("NOPERM this user has no permissions to run the 'eval' command"), {
-        command: { name: 'eval' },
-      });
       const errors: [Error, reason: string][] = [
-        [refused, 'Redis does not allow its user the command EVAL'],
-        [
-          reply('OOM command not allowed when used memory'),
-          'Redis is full, and its maxmemory-policy evicts nothing',
-        ],
+        [reply('OOM command not allowed'), 'Redis is full, and its maxmemory-policy evicts nothing'],
         [reply("READONLY You can't write against a read only replica."), 'Redis is a read-only replica'],
         [reply('MOVED 3999 127.0.0.1:6381'), 'Redis is a cluster instead of one server'],
-        [
-          reply("CROSSSLOT Keys in request don't hash to the same slot"),
-          'Redis is a cluster instead of one server',
-        ],
-        [
-          reply('ERR eval/evalsha command keys must be in same slot'),
-          'Redis is a cluster instead of one server',
-        ],
+        [reply("CROSSSLOT Keys don't hash to the same slot"), 'Redis is a cluster instead of one server'],
+        [reply('ERR command keys must be in same slot'), 'Redis is a cluster instead of one server'],
         [new Error('Command timed out'), 'Redis does not respond'],
       ];
       for (let round = 0; round < 3; round++) {
@@ -153,7 +140,7 @@ describe('RateLimit', () => {
       return used;
     };
 
-    it('counts each client, reads a window with 0 points, and counts rejected requests', async () => {
+    it('counts requests of each client, also rejected ones', async () => {
       const limit = limitOf(5, 60);
       expect(await consume(limit, 'a', 0, 3, 0, 3, 1)).to.deep.equal([0, 3, 3, 6, 6]);
       expect(await consume(limit, 'b', 5)).to.deep.equal([5]);
@@ -163,7 +150,7 @@ describe('RateLimit', () => {
       expect(limit.stats.fallbacks).to.equal(0);
     });
 
-    it('takes bounded memory, whatever the number of clients, and keeps the windows of active clients', async () => {
+    it('takes bounded memory by forgetting idle clients', async () => {
       const limit = limitOf(5, 60);
       await consume(limit, 'idle', 1);
       for (let i = 0; i < 20_000; i++) {

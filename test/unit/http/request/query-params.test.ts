@@ -53,7 +53,7 @@ describe('parseParams for /browse', () => {
       expectParsed(browseParams, { [`limit=${limit}`]: { page: 1, limit: 500 } });
   });
 
-  it('accepts every page that is an exact integer, and rejects larger ones', () => {
+  it('accepts only pages that are exact integers', () => {
     const largest = Number.MAX_SAFE_INTEGER;
     expectParsed(browseParams, { [`page=${largest}`]: { page: largest, limit: 200 } });
     for (const page of ['9007199254740992', '9007199254740993', '9'.repeat(400)])
@@ -93,7 +93,7 @@ describe('parseParams for /search', () => {
     expectRefused(searchParams, 'q=lib&limit=0', `limit ${NOT_POSITIVE}`);
   });
 
-  it('decodes q, and keeps its case and special characters', () => {
+  it('decodes q to its characters, whatever their case', () => {
     const special = '*?%_\\"🚀\0';
     expectQueries({
       '%40Babel%2Fcore': '@Babel/core',
@@ -132,7 +132,7 @@ describe('parseParams for /search', () => {
 describe('parseParams for bytes that are not UTF-8', () => {
   const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-  it('rejects malformed input in a known parameter, and names the parameter', () => {
+  it('rejects malformed input in a known parameter by its name', () => {
     for (const text of ['%FF%FEab', 'ab%C3', '%ED%A0%80ab', '%C0%AFab', '%EF%BF%BD%FF', '%f0%9f%9aab']) {
       expectRefused(searchParams, `q=${text}`, `q ${NOT_UTF8}`);
       expectRefused(searchParams, `utm=%20&%71=${text}&limit=1`, `q ${NOT_UTF8}`);
@@ -177,7 +177,7 @@ describe('parsePathParam', () => {
   const schema = z.string().min(2, 'is too short');
   const parse = (encoded: string) => parsePathParam(schema, 'name', encoded);
 
-  it('decodes once, and keeps everything that is not percent-encoded', () => {
+  it('decodes once what is percent-encoded', () => {
     const texts = {
       '%40a%2Fb/c': '@a/b/c',
       '%2540': '%40',
@@ -227,7 +227,7 @@ describe('memoized', () => {
 });
 
 describe('parseParams for the secret endpoints', () => {
-  it('returns the secret unchanged, and does not require it', () => {
+  it('returns the secret unchanged', () => {
     expectParsed(secretParams, { 'secret=+a%2Bb+': { secret: ' a+b ' }, 'secret=': { secret: '' }, '': {} });
     expectRefused(secretParams, 'secret=a&secret=b', 'secret must be given once');
   });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { encodingFor } from '../../../../src/http/response/compression.js';
 
 describe('encodingFor', () => {
-  it('is the encoding with the highest weight, and the better one of two with equal weights', () => {
+  it('is the better encoding of those with the highest weight', () => {
     for (const [accepted, expected] of [
       ['gzip', 'gzip'],
       ['BR', 'br'],

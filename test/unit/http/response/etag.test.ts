@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { contentTag, etagOf, FORMAT_VERSION, matches } from '../../../../src/http/response/etag.js';
 
 describe('etagOf', () => {
-  it('is equal on all replicas, and differs between snapshots and requests', () => {
+  it('differs only between snapshots and requests', () => {
     expect(etagOf('g1', 'r'))
       .to.equal(etagOf('g1', 'r'))
       .and.to.match(/^W\/"[\w-]+"$/);
@@ -17,7 +17,7 @@ describe('etagOf', () => {
 });
 
 describe('contentTag', () => {
-  it('is weak, and differs between contents', () => {
+  it('is a weak tag of the content', () => {
     const tags = ['a', 'b', 'a'].map((text) => contentTag(Buffer.from(text)));
     for (const tag of tags) expect(tag).to.match(/^W\/"[\w-]{27}"$/);
     expect(tags[0]).to.equal(tags[2]).and.not.to.equal(tags[1]);

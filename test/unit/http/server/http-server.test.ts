@@ -47,16 +47,6 @@ describe('An HttpServer', () => {
 
   const statusesOf = ({ responses }: RawConnection) => responses.map(({ status }) => status);
 
-  it('has the timeouts that docs/configuration.md promises', () => {
-    expect(SERVER_TIMEOUTS).to.deep.equal({
-      headers: 10_000,
-      request: 15_000,
-      inactive: 40_000,
-      keepAlive: 75_000,
-      drain: 8000,
-    });
-  });
-
   it('responds with 408 to requests that do not arrive completely, also if they trickle', async () => {
     const first = await open(HALF);
     const second = await open(getRequest('/') + HALF);
@@ -90,7 +80,7 @@ describe('An HttpServer', () => {
   });
 
   describe('that stops', () => {
-    it('closes idle connections at once, and those in use after their next response, which says so', async () => {
+    it('closes connections in use after their next response, which says so', async () => {
       const idle = await open(getRequest('/'));
       const used = await open(getRequest('/held').repeat(2));
       await waitFor(() => idle.responses.length === 1 && held.length === 2, 'the requests');
@@ -108,7 +98,7 @@ describe('An HttpServer', () => {
       expect([idle.error, used.error]).to.deep.equal([undefined, undefined]);
     });
 
-    it('resets what is left after a while: half a request, and a response that is not read', async () => {
+    it('resets half a request or a response that is not read after a while', async () => {
       await open(HALF);
       const waiting = await open(getRequest('/held'));
       await open(getRequest('/large'), false);

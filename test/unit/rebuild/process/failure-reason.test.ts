@@ -18,7 +18,7 @@ function responseError(statusCode: number, body: unknown): Error {
 }
 
 describe('The reason of a failure', () => {
-  it('is one line: the message of the error, and those of its causes that it does not quote', () => {
+  it('is one line: the message of the error with those of its causes', () => {
     const cause = new Error('no space\n on node es-1.internal', { cause: new Error('no space') });
     expect(reasonOf(new Error('a step failed', { cause }))).to.equal(
       'a step failed: no space on node es-1.internal',

@@ -51,7 +51,7 @@ describe('LeaseTimer', () => {
     expect(lease.lost.reason).to.be.instanceOf(DOMException).with.property('name', 'AbortError');
   });
 
-  it('is not lost after its end, and leaves no timer behind', async () => {
+  it('leaves no timer behind at its end', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
     const [ended, lost] = [leaseOf(40), leaseOf(LONG_MS)];

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { Progress, type Phase, type ProgressReport } from '../../../../src/rebuild/process/progress.js';
 
 describe('Progress', () => {
-  it('reports the download first, and each change to a listener, in reports that stay as they are', () => {
+  it('reports each change to a listener in reports that stay as they are', () => {
     const reports: ProgressReport[] = [];
     const progress = new Progress(new Date('2025-01-02T03:04:05.678Z'), (report) => reports.push(report));
     reports.push(progress.report);

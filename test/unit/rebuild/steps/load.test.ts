@@ -6,7 +6,6 @@ import type { CheckedPackages } from '../../../../src/lists/checked-packages.js'
 import { createLogger } from '../../../../src/util/log.js';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
 import { bulkLoad } from '../../../../src/rebuild/steps/load.js';
-import { RETRY_PAUSE_MS } from '../../../../src/rebuild/retry.js';
 import { streamOf } from '../../../support/batches.js';
 import { datasetServer } from '../../../support/dataset-server.js';
 import { packagesNamed } from '../../../support/datasets.js';
@@ -89,10 +88,8 @@ describe('bulkLoad', () => {
     expect(lines).to.have.length(2 * packages.length);
     const document = lines[2 * ids.indexOf('1') + 1] as { entry: string };
     expect(document).to.include({ ...packages[0], ordinal: 0 });
-    expect(JSON.parse(`${Buffer.from(document.entry, 'base64').toString()}}`)).to.deep.equal(packages[0]);
     // The alias is deleted with its index.
-    expect([...paths]).to.have.length(1);
-    expect([...paths][0]).to.match(/^\/index-loading\/_bulk\?(.*&)?require_alias=true(&|$)/);
+    expect([...paths].join()).to.match(/^\/index-loading\/_bulk\?([^,]*&)?require_alias=true(&|$)/);
   });
 
   it('measures requests in bytes, not characters: proxies accept 1 MiB by default', async () => {
@@ -122,10 +119,6 @@ describe('bulkLoad', () => {
     });
   }
 
-  it('retries after a second in production', () => {
-    expect(RETRY_PAUSE_MS).to.equal(1000);
-  });
-
   // Takes a second: the other requests must never exceed the timeout, however slow the machine is.
   it('retries a request that times out, while the other one in flight continues', async () => {
     const never = new Promise<object>(() => undefined);
@@ -134,7 +127,7 @@ describe('bulkLoad', () => {
     expect(new Set(bodies).size).to.equal(bodies.length - 1);
   });
 
-  it('gives up if the failure persists, and reports the reason', async () => {
+  it('reports why it gives up if the failure persists', async () => {
     const busy = await load(() => refusal('circuit_breaking_exception'));
     expect(busy.failure).to.have.property('message', `${REJECTED}circuit_breaking_exception`);
     expect(busy.failure).to.have.nested.property('cause.message', 'why');
@@ -142,7 +135,7 @@ describe('bulkLoad', () => {
     expect(away.failure).to.have.property('message', 'Elasticsearch did not respond for 0.3 seconds');
   });
 
-  it('fails on a rejected document, and reports the reason', async () => {
+  it('reports why a document was rejected', async () => {
     const { bodies, failure } = await load((n) => (n === 2 ? refusal('document_parsing_exception') : GOOD));
     expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
     expect(failure).to.have.nested.property('cause.message', 'why');

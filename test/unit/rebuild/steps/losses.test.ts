@@ -41,7 +41,7 @@ async function weightsOf(names: readonly string[], known = names): Promise<Weigh
 describe('assertWeightsKept', () => {
   const names = (count: number) => Array.from({ length: count }, (_, i) => `n${i}`);
 
-  it('accepts half of the names that had a weight, on any number of pages, and no fewer', async () => {
+  it('accepts at least half of the names that had a weight, on any number of pages', async () => {
     for (const [count, pages] of [
       [2, 1],
       [98, 1],
@@ -99,7 +99,7 @@ describe('assertWeightsKept', () => {
 });
 
 describe('assertNotShrunk', () => {
-  it('accepts any first snapshot, snapshots of equal or larger size, and any size at 100 percent', () => {
+  it('accepts any first or larger snapshot, any size at 100 percent', () => {
     assertNotShrunk(1, undefined, 0);
     for (const total of [1000, 1001, 1_000_000]) assertNotShrunk(total, 1000, 0);
     assertNotShrunk(1, 1_000_000, 100);
@@ -116,7 +116,7 @@ describe('assertNotShrunk', () => {
     [3, 10, 3],
     [1, 99, 1],
   ] as const) {
-    it(`accepts ${smallest} packages after ${previous} at ${percent} percent, and rejects one less`, () => {
+    it(`accepts at least ${smallest} packages after ${previous} at ${percent} percent`, () => {
       assertNotShrunk(smallest, previous, percent);
       expect(() => assertNotShrunk(smallest - 1, previous, percent)).to.throw(
         DatasetError,

@@ -27,7 +27,7 @@ describe('obsolete', () => {
     return ALL.filter((index) => !old.includes(index));
   };
 
-  it('keeps the snapshots, and the changes that have led to each of them', () => {
+  it('keeps the snapshots with the changes that have led to each of them', () => {
     expect(keptOf(3, found(ID5, [ID4, ID2]), found(ID3))).to.deep.equal([
       snapshot(ID5),
       changes(ID5),
@@ -59,7 +59,7 @@ describe('obsolete', () => {
 });
 
 describe('leftovers', () => {
-  it('are the indices that are still being loaded, and those older than the served snapshot', () => {
+  it('are indices that are still being loaded or older than the served snapshot', () => {
     const aliases = new Map(ALL.map((index) => [index, ['another']]));
     const loading = [snapshot(ID5), changes(ID5), snapshot(ID1)];
     for (const index of loading) aliases.get(index)?.push(loadingAliasOf(index));
