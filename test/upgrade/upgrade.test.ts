@@ -1,6 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from '@elastic/elasticsearch';
@@ -17,6 +15,7 @@ import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { linksOf } from '../support/follow-next.js';
 import { repeat } from '../support/repeat.js';
 import { removeRegistries } from '../support/registries.js';
+import { newFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, type TestResponse } from '../support/service.js';
 import { runCommand } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
@@ -112,7 +111,6 @@ describe('An upgrade from 0.3.0', function () {
   const readers = new Readers();
   let client: Client;
   let redis: Redis;
-  let folder: string;
   let dataset: DatasetFile;
   let root: string;
   let old: Replica;
@@ -158,7 +156,7 @@ describe('An upgrade from 0.3.0', function () {
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     root = await releasedVersion(OLD_COMMIT);
-    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-upgrade-'));
+    const folder = newFolder();
     dataset = await datasetFile(toCsv(ALL));
     env = { ...environmentOf(slug), RATE_LIMIT_POINTS: '0', REBUILD_SECRET };
     client = new Client({ node: env['ELASTICSEARCH_URL'] as string });
@@ -179,7 +177,6 @@ describe('An upgrade from 0.3.0', function () {
     await client.close();
     redis.disconnect();
     await dataset.remove();
-    await rm(folder, { recursive: true });
   });
 
   it('builds a snapshot beside the served one, which 0.3.0 does not notice', () =>

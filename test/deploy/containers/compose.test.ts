@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -10,6 +9,7 @@ import { bundledPackages } from '../../support/datasets.js';
 import { startMcp } from '../../support/mcp-client.js';
 import { startLoad } from '../../support/load-generator.js';
 import { RawConnection } from '../../support/raw-connection.js';
+import { newFolder } from '../../support/run-folder.js';
 import { waitFor } from '../../support/wait-for.js';
 
 const SECRET = 'secret-for-tests';
@@ -141,19 +141,15 @@ describe('docker-compose.yml', function () {
       args.trim().split(/ +/),
     );
     expect(commands.map(([name]) => name)).to.deep.equal(['create', 'cp', 'rm']);
-    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-mcp-'));
-    try {
-      const image = 'package-registry-search';
-      for (const args of commands) {
-        const given = args.map((arg) => (arg === image ? `${image}:test` : arg));
-        await run('docker', given, { cwd: folder });
-      }
-      const client = await startMcp(compose.url(), { program: join(folder, 'mcp.mjs') });
-      expect((await client.listTools()).tools).to.have.length(3);
-      await client.close();
-    } finally {
-      await rm(folder, { recursive: true });
+    const folder = newFolder();
+    const image = 'package-registry-search';
+    for (const args of commands) {
+      const given = args.map((arg) => (arg === image ? `${image}:test` : arg));
+      await run('docker', given, { cwd: folder });
     }
+    const client = await startMcp(compose.url(), { program: join(folder, 'mcp.mjs') });
+    expect((await client.listTools()).tools).to.have.length(3);
+    await client.close();
   });
 
   it('runs nothing as root', async () => {
