@@ -137,20 +137,25 @@ describe('An upgrade from 0.3.0', function () {
     expect({ indices: await ofOther(), snapshot: await snapshotOf(other) }).to.deep.equal(before);
   }
 
+  /** Takes a step that makes a replica serve another snapshot, and waits until it does. */
+  async function flipped(replica: Replica, step: () => Promise<unknown>): Promise<void> {
+    const before = await snapshotOf(replica);
+    await step();
+    await waitFor(async () => (await snapshotOf(replica)) !== before, 'the flip to be noticed', 60_000);
+  }
+
   async function rebuildOld(): Promise<void> {
-    const before = await snapshotOf(old);
     await next();
-    expect((await request(`${old.url}/rebuild?secret=${REBUILD_SECRET}`)).status).to.equal(202);
-    await waitFor(async () => (await snapshotOf(old)) !== before, 'the rebuild of 0.3.0', 60_000);
+    await flipped(old, async () => {
+      expect((await request(`${old.url}/rebuild?secret=${REBUILD_SECRET}`)).status).to.equal(202);
+    });
     const hasEnded = async () => (await redis.exists(`${slug}:rebuild:lock`)) === 0;
     await waitFor(hasEnded, 'its end', 60_000);
   }
 
   async function rebuildCurrent(): Promise<void> {
-    const before = await snapshotOf(current);
     await next();
-    await command('rebuild');
-    await waitFor(async () => (await snapshotOf(current)) !== before, 'the flip to be noticed');
+    await flipped(current, () => command('rebuild'));
   }
 
   before(async function () {
@@ -200,11 +205,12 @@ describe('An upgrade from 0.3.0', function () {
   it('keeps what this release built during a rollback of 0.3.0', () =>
     beside(current, () => {
       const { PATH, HOME } = process.env;
-      return run('npm', ['run', '--silent', 'rollback'], { cwd: root, env: { PATH, HOME, ...env } });
+      const options = { cwd: root, env: { PATH, HOME, ...env } };
+      return flipped(old, () => run('npm', ['run', '--silent', 'rollback'], options));
     }));
 
   it('keeps what 0.3.0 built during a rollback of this release', () =>
-    beside(old, () => command('rollback')));
+    beside(old, () => flipped(current, () => command('rollback'))));
 
   it('goes back by starting 0.3.0 again', async () => {
     await readers.leave(old);
