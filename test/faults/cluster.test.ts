@@ -5,6 +5,7 @@ import { startCluster, type Cluster, type ClusterNode } from '../support/cluster
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
+import { repeat } from '../support/repeat.js';
 import { newSlug, REBUILD, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -143,17 +144,14 @@ describe('A killed or hanging node of three', function () {
   async function search(loops: number): Promise<{ ms: number[]; failed: number }> {
     const ms: number[] = [];
     let failed = 0;
-    const end = performance.now() + HANG_MS;
-    const loop = async () => {
-      while (performance.now() < end) {
-        const began = performance.now();
-        const { status } = await suite.service.get('/search?q=lib&limit=5');
-        ms.push(performance.now() - began);
-        if (status !== 200) failed++;
-        await pause(LOOP_PAUSE_MS);
-      }
-    };
-    await Promise.all(Array.from({ length: loops }, loop));
+    const stop = repeat(loops, async () => {
+      const began = performance.now();
+      const { status } = await suite.service.get('/search?q=lib&limit=5');
+      ms.push(performance.now() - began);
+      if (status !== 200) failed++;
+      await pause(LOOP_PAUSE_MS);
+    });
+    await pause(HANG_MS).then(stop);
     return { ms: ms.sort((a, b) => a - b), failed };
   }
 

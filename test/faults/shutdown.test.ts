@@ -1,6 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { datasetServer } from '../support/dataset-server.js';
@@ -9,6 +7,7 @@ import { isBulk, isMerge, type Matches } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { getRequest, useConnections } from '../support/raw-connection.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
+import { newFolder } from '../support/run-folder.js';
 import { newSlug, REBUILD, request } from '../support/service.js';
 import { SpawnedCli, type Exit } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
@@ -22,17 +21,14 @@ const HALF_A_REQUEST = 'GET /ping HTTP/1.1\r\nHost: registry.example\r\n';
 describe('A server that receives SIGTERM', function () {
   this.timeout(120_000);
   const suite = useProxiedService(() => bundledPackages().slice(0, 500));
-  /** Folder for its temporary files. */
-  let temporary: string;
   const programs: SpawnedCli[] = [];
   const connections = useConnections(() => suite.service.url);
 
-  before(async () => {
-    temporary = await mkdtemp(join(tmpdir(), 'package-registry-search-shutdown-'));
-  });
-  after(async () => {
+  /** Of the temporary files of replicas. */
+  let temporary: string;
+  before(() => (temporary = newFolder()));
+  after(() => {
     for (const program of programs) program.signal('SIGKILL');
-    await rm(temporary, { recursive: true, force: true });
   });
 
   /** Starts another replica of the suite's service in a child process. */

@@ -1,6 +1,4 @@
 import { createServer } from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import * as z from 'zod';
 import { createReadClient, createRebuildClient } from '../../src/elasticsearch/elasticsearch.js';
 import { createRedis } from '../../src/redis/redis.js';
@@ -10,6 +8,7 @@ import { ApiClient } from '../../src/mcp/api-client.js';
 import { EXPORT_TIMEOUT_MS } from '../../src/snapshot/name-order.js';
 import { EngineLink } from '../support/engine-link.js';
 import { engines } from '../support/engines.js';
+import { listen } from '../support/listen.js';
 import { downloadList } from '../support/list-server.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -78,10 +77,9 @@ describe('A connection that silently stops forwarding', function () {
 
   /** Starts a web server for a client. @returns its address. */
   async function originOf(body: string): Promise<string> {
-    const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
-    openings.push(() => server.close());
-    await once(server, 'listening');
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { url, close } = await listen(createServer((_request, response) => response.end(body)));
+    openings.push(close);
+    return url;
   }
 
   it('is replaced within a minute by the MCP server', async () => {

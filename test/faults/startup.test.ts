@@ -1,8 +1,7 @@
 import { rejects } from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
@@ -12,6 +11,7 @@ import { checkElasticsearch } from '../../src/elasticsearch/connection-check.js'
 import { run } from '../../dev/run.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { listen } from '../support/listen.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
@@ -207,11 +207,9 @@ describe('On startup,', function () {
           socket.on('error', () => undefined);
           if (response !== undefined) socket.end(response);
         });
-        server.listen(0, '127.0.0.1');
-        await once(server, 'listening');
-        const { port } = server.address() as AddressInfo;
+        const { port, close } = await listen(server);
         expect(await check({ HOST: '127.0.0.1', PORT: String(port) })).to.equal(code);
-        server.close();
+        await close();
       }
     });
   });

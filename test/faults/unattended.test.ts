@@ -9,6 +9,7 @@ import { datasetServer, type DatasetServer } from '../support/dataset-server.js'
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { UNATTENDED_SECONDS } from '../support/long-runs.js';
 import { followNext } from '../support/follow-next.js';
+import { repeat } from '../support/repeat.js';
 import { startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -119,15 +120,13 @@ describe('Three replicas with periodic refreshes of a dataset that changes all t
   it(`serve every change for ${UNATTENDED_SECONDS} seconds`, async () => {
     const random = seededRandom(19);
     const replicas = [suite.service, ...others];
-    const state = { isOver: false };
     let walks = 0;
-    const following = followChanges(random, replicas).finally(() => (state.isOver = true));
-    while (!state.isOver) {
+    const stop = repeat(1, async () => {
       await walk(pick(random, replicas));
       walks++;
       await pause(50);
-    }
-    await following;
+    });
+    await followChanges(random, replicas).finally(stop);
     expect(walks).to.be.greaterThan(MIN_ROUNDS);
     for (const { server } of replicas) expect(server.rebuilds.counts.failed).to.equal(0);
     for (const replica of replicas) await replica.idle();

@@ -1,10 +1,10 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { UNCACHED } from '../support/background-reader.js';
 import { datasetFile, type DatasetFile } from '../support/datasets.js';
+import { newFolder } from '../support/run-folder.js';
 import { newSlug, type rebuildHere, type Service, type startService } from '../support/service.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -30,7 +30,7 @@ const RELICENSED = csv(ROWS.map((row) => row.replace('MIT', 'ISC')));
 
 /** Copies what runs in this process. The copy of `dist` is used only for the files of the page. */
 function copyProject(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'package-registry-search-field-'));
+  const folder = newFolder();
   for (const part of ['src', 'dev', 'mappings', 'package.json', 'test/support', 'test/fixtures'])
     cpSync(join(PROJECT, part), join(folder, part), { recursive: true });
   for (const part of ['data', 'dist', 'node_modules']) symlinkSync(join(PROJECT, part), join(folder, part));
@@ -79,7 +79,6 @@ describe('A field that was added to a copy of the project, as CONTRIBUTING.md sa
   after(async () => {
     await service.end();
     await dataset.remove();
-    rmSync(folder, { recursive: true });
   });
 
   it('is a documented member of entries whose package has a value', async () => {

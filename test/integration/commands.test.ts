@@ -1,13 +1,12 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { datasetFile, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { withNodes } from '../support/node-servers.js';
+import { newFolder } from '../support/run-folder.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { environmentOf, newSlug, useService, type Service } from '../support/service.js';
 
@@ -91,7 +90,7 @@ describe('The command line', function () {
     const limited = inShell('ulimit -f 64; exec "$@"');
     const names = await served(suite.service);
     const indices = await suite.service.indices();
-    const folder = await mkdtemp(join(tmpdir(), 'full-'));
+    const folder = newFolder();
     const env = { ...suite.service.env, TMPDIR: folder, DATASET_URL: suite.dataset.url };
     await suite.dataset.write(toCsv(packagesNamed(Array.from({ length: 2000 }, (_, i) => `package-${i}`))));
     const { code, stderr } = await runCommand('cli/rebuild', env, [], limited);
@@ -100,7 +99,6 @@ describe('The command line', function () {
       'the rebuild failed: the dataset could not be downloaded: EFBIG: file too large, write\n',
     );
     expect(await readdir(folder)).to.deep.equal([]);
-    await rm(folder, { recursive: true });
     expect(await served(suite.service)).to.deep.equal(names);
     expect(await suite.service.indices()).to.deep.equal(indices);
   });

@@ -1,5 +1,4 @@
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -7,6 +6,7 @@ import { expect } from 'chai';
 import { trickled } from '../support/dataset-server.js';
 import { bundledPackages } from '../support/datasets.js';
 import { cutOff, useListServer, withStatus, type Answer } from '../support/list-server.js';
+import { newFolder } from '../support/run-folder.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 
 const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url);
@@ -20,11 +20,7 @@ describe('npm run dataset', function () {
   const serve = useListServer();
   let folder: string;
 
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-command-'));
-  });
-
-  afterEach(() => rm(folder, { recursive: true }));
+  beforeEach(() => (folder = newFolder()));
 
   /** @param options separated by spaces. */
   function run(options: string, env: Record<string, string> = {}) {

@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { createServer, request, type IncomingMessage } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { listen } from '../support/listen.js';
 import { startMcp, textOf } from '../support/mcp-client.js';
 import { removeRegistries } from '../support/registries.js';
 import { environmentOf, newSlug } from '../support/service.js';
@@ -17,7 +17,7 @@ interface Proxy {
   authorizations: (string | undefined)[];
   /** Whether it opens the tunnels that it is asked for. */
   opensTunnels: boolean;
-  close(): void;
+  close: () => Promise<void>;
 }
 
 async function startProxy(): Promise<Proxy> {
@@ -44,13 +44,7 @@ async function startProxy(): Promise<Proxy> {
     });
     for (const one of [target, socket]) one.on('error', () => undefined);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
+  const { port, close } = await listen(server);
   const proxy: Proxy = { port, asked, authorizations, opensTunnels: true, close };
   return proxy;
 }
@@ -76,7 +70,7 @@ describe('A download behind a proxy', function () {
     proxy.authorizations.length = 0;
   });
   after(async () => {
-    proxy.close();
+    await proxy.close();
     await origin.close();
     await absent;
     await removeRegistries([slug, slugOfAbsent]);
@@ -152,7 +146,7 @@ describe('The MCP server behind a proxy', function () {
     proxy.authorizations.length = 0;
   });
   after(async () => {
-    proxy.close();
+    await proxy.close();
     await service.close();
   });
 

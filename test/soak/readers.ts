@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
 import type { Read, ReadResponse } from './reads.js';
-import type { Snapshots, Variant } from './snapshots.js';
+import type { Snapshots } from './snapshots.js';
 
 /** Clients with an address each, so that every one has a rate limit of its own. */
 const CLIENTS = 40;
@@ -25,10 +25,6 @@ const MAX_IN_FLIGHT = 2000;
 /** A read fails without a complete response after this time, in milliseconds: that of the proxy. */
 const TIMEOUT_MS = 30_000;
 
-/** How long a response waits for Elasticsearch to tell what its snapshot was built from, in milliseconds. */
-const UNKNOWN_SNAPSHOT_MS = 120_000;
-const LOOK_MS = 500;
-
 /** Failures and wrong responses that are kept and printed. */
 const KEPT = 50;
 
@@ -36,13 +32,6 @@ const KEPT = 50;
 interface Latencies {
   calm: number[];
   faults: number[];
-}
-
-interface Unverified {
-  read: Read;
-  response: ReadResponse;
-  during: string | undefined;
-  until: number;
 }
 
 /** When a read is due, in seconds. @param rate reads a second after the ramp. */
@@ -62,7 +51,6 @@ export class Readers {
   readonly #pools: Pool[];
   #inFlight = 0;
   #isOver = false;
-  readonly #unverified: Unverified[] = [];
   #done: Promise<unknown> | undefined;
 
   /** @param fault the one in progress; called when a request is sent and when its response arrives. */
@@ -86,9 +74,7 @@ export class Readers {
 
   /** @param rate requests a second, after a time in which it grows from nothing. */
   start(rate: number): void {
-    this.#done = Promise.all([this.#send(rate), this.#verifyLater()]).then(() =>
-      Promise.all(this.#pools.map((pool) => pool.close())),
-    );
+    this.#done = this.#send(rate).then(() => Promise.all(this.#pools.map((pool) => pool.close())));
   }
 
   /** Stops sending, and waits until all responses are verified. May be called again. */
@@ -121,79 +107,50 @@ export class Readers {
     }
     const before = this.fault();
     this.#inFlight++;
-    try {
-      const { statusCode, headers, body } = await pool.request({
-        method: 'GET',
-        path: read.path,
-        headers: read.headers ?? {},
-      });
-      const response: ReadResponse = {
-        status: statusCode,
-        snapshot: headers['x-snapshot'] as string | undefined,
-        etag: headers['etag'] as string | undefined,
-        link: headers['link'] as string | undefined,
-        requestId: headers['x-request-id'] as string | undefined,
-        body: await body.text(),
-      };
-      const ms = performance.now() - scheduled;
-      const after = this.fault();
-      this.#judge(read, response, ms, before);
-      const { calm, faults } = this.#latenciesOf(read.endpoint);
-      (before === undefined && after === undefined ? calm : faults).push(ms);
-    } catch (error) {
-      const { message, cause } = error as Error;
-      const ms = Math.round(performance.now() - scheduled);
-      this.#fail(read, `${message} ${cause instanceof Error ? cause.message : ''} after ${ms} ms`, before);
-    } finally {
-      this.#inFlight--;
+    const response = await this.#request(pool, read)
+      .catch((error: unknown) => error as Error)
+      .finally(() => this.#inFlight--);
+    const ms = performance.now() - scheduled;
+    if (response instanceof Error) {
+      const { message, cause } = response;
+      const why = cause instanceof Error ? cause.message : '';
+      this.#fail(read, `${message} ${why} after ${Math.round(ms)} ms`, before);
+      return;
     }
+    const { calm, faults } = this.#latenciesOf(read.endpoint);
+    (before === undefined && this.fault() === undefined ? calm : faults).push(ms);
+    await this.#judge(read, response, ms, before);
   }
 
-  #judge(read: Read, response: ReadResponse, ms: number, during: string | undefined): void {
-    if (!(read.statuses ?? [200]).includes(response.status)) {
-      const { status, requestId, body } = response;
+  async #request(pool: Pool, { path, headers: sent = {} }: Read): Promise<ReadResponse> {
+    const { statusCode, headers, body } = await pool.request({ method: 'GET', path, headers: sent });
+    return {
+      status: statusCode,
+      snapshot: headers['x-snapshot'] as string | undefined,
+      etag: headers['etag'] as string | undefined,
+      requestId: headers['x-request-id'] as string | undefined,
+      body: await body.text(),
+    };
+  }
+
+  async #judge(read: Read, response: ReadResponse, ms: number, during: string | undefined): Promise<void> {
+    const { status, snapshot, requestId, body } = response;
+    if (!(read.statuses ?? [200]).includes(status)) {
       this.#fail(read, `${status} ${requestId} after ${Math.round(ms)} ms: ${body.slice(0, 200)}`, during);
       return;
     }
-    const { snapshot } = response;
-    const variant = snapshot === undefined ? undefined : this.snapshots.get(snapshot);
-    const until = performance.now() + UNKNOWN_SNAPSHOT_MS;
-    const unverified = { read, response, during, until };
-    if (snapshot === undefined || variant !== undefined) this.#verify(unverified, variant);
-    else this.#unverified.push(unverified);
-  }
-
-  #verify({ read, response, during }: Unverified, variant: Variant | undefined): void {
     let reason: string | undefined;
     try {
+      const variant = snapshot === undefined ? undefined : await this.snapshots.variantOf(snapshot);
       reason = read.verify(response, variant);
     } catch (error) {
       reason = (error as Error).message;
     }
     if (reason === undefined) return;
     this.wrong++;
-    const { status, snapshot, body } = response;
     this.#keep(
       `wrong response, ${during ?? 'calm'}: ${read.path}: ${status}, snapshot ${snapshot}: ${body.slice(0, 300)}; ${reason}`,
     );
-  }
-
-  /** Verifies responses from snapshots that were unknown when they arrived. */
-  async #verifyLater(): Promise<void> {
-    while (!this.#isOver || this.#inFlight > 0 || this.#unverified.length > 0) {
-      if (this.#unverified.length > 0) await this.snapshots.look();
-      for (const one of this.#unverified.splice(0)) {
-        const variant = this.snapshots.get(one.response.snapshot as string);
-        if (variant !== undefined) this.#verify(one, variant);
-        else if (performance.now() < one.until) this.#unverified.push(one);
-        else {
-          this.wrong++;
-          const { read, response } = one;
-          this.#keep(`${read.path}: the snapshot ${response.snapshot} was built from no known dataset`);
-        }
-      }
-      await pause(LOOK_MS);
-    }
   }
 
   #fail(read: Read, reason: string, during: string | undefined): void {

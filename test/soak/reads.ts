@@ -7,7 +7,6 @@ export interface ReadResponse {
   status: number;
   snapshot: string | undefined;
   etag: string | undefined;
-  link: string | undefined;
   /** Absent if the proxy responded by itself. */
   requestId: string | undefined;
   body: string;

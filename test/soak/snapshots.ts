@@ -6,11 +6,16 @@ import { SimilarityOracle, type SimilarEntry } from '../fixtures/similarity-orac
 import { snapshotIdOf } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
+import { waitFor } from '../support/wait-for.js';
 
 const PACKAGES = 8000;
 const VARIANTS = 4;
 /** Packages by which a variant differs from the first one. */
 const CHANGED = 120;
+
+/** How long a response waits for what its snapshot was built from, and between two looks, in milliseconds. */
+const UNKNOWN_MS = 120_000;
+const LOOK_MS = 500;
 
 /** One state of the dataset, and what the service must respond from it, as plain loops over all packages. */
 export class Variant {
@@ -80,12 +85,18 @@ export class Snapshots {
     return this.#known.get(snapshot);
   }
 
-  /** Reads the metadata of all indices; waiting calls share one read. Errors of Elasticsearch are left to the next one. */
-  look(): Promise<void> {
-    this.#looking ??= this.#look()
-      .catch(() => undefined)
-      .finally(() => (this.#looking = undefined));
-    return this.#looking;
+  /** What a snapshot was built from, as soon as Elasticsearch tells. @throws {Error} if that takes too long. */
+  async variantOf(snapshot: string): Promise<Variant> {
+    const isKnown = async () => {
+      // Waiting calls share one read, whose errors are left to the next one.
+      if (!this.#known.has(snapshot))
+        await (this.#looking ??= this.#look()
+          .catch(() => undefined)
+          .finally(() => (this.#looking = undefined)));
+      return this.#known.has(snapshot);
+    };
+    await waitFor(isKnown, `the dataset of the snapshot ${snapshot}`, UNKNOWN_MS, LOOK_MS);
+    return this.#known.get(snapshot) as Variant;
   }
 
   /** The net changes between two known snapshots, of which one was built from the other. */

@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { repeat } from './repeat.js';
 import { totals } from './totals.js';
 import type { TestResponse, Service, SuiteService } from './service.js';
 import { waitFor } from './wait-for.js';
@@ -70,32 +72,21 @@ class Reader {
   readonly failures: string[] = [];
   /** Times of accepted 503 responses. */
   readonly away: number[] = [];
-  #stopped = false;
-  readonly #done: Promise<unknown>;
+  /** Ends the loops. */
+  readonly stop: () => Promise<void>;
 
   constructor(
     private readonly service: Service,
-    private readonly packageCounts: readonly number[],
+    packageCounts: readonly number[],
     loops: number,
     private readonly engineMayBeAway: () => boolean,
   ) {
-    this.#done = Promise.all(Array.from({ length: loops }, () => this.#loop()));
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#done;
-  }
-
-  async #loop(): Promise<void> {
-    while (!this.#stopped) {
+    this.stop = repeat(loops, async () => {
       await this.#read(`/search?q=${QUERY}&limit=5`, ({ count }) => count === 5);
       await this.#read('/browse?limit=5', ({ results }) => results.length === 5);
-      await this.#read('/health', ({ total_packages }) =>
-        this.packageCounts.includes(total_packages as number),
-      );
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
+      await this.#read('/health', ({ total_packages }) => packageCounts.includes(total_packages as number));
+      await pause(PAUSE_MS);
+    });
   }
 
   async #read(path: string, isGood: (body: Body) => boolean): Promise<void> {

@@ -1,10 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../dev/free-port.js';
 import { run } from '../../dev/run.js';
+import { newFolder } from './run-folder.js';
 import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -46,14 +46,13 @@ export class Compose {
   static async create(): Promise<Compose> {
     const plugin = await run('docker', ['compose', 'version']).catch(() => undefined);
     const command = plugin === undefined ? (['docker-compose'] as const) : (['docker', 'compose'] as const);
-    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
     const address = async () => `127.0.0.1:${await freePort()}`;
     const addresses = {
       proxy: await address(),
       'sibling-proxy': await address(),
       prometheus: await address(),
     };
-    return new Compose([...command], folder, addresses);
+    return new Compose([...command], newFolder(), addresses);
   }
 
   /** Where a service is published. */
@@ -115,11 +114,7 @@ export class Compose {
 
   /** Removes containers, networks and volumes. */
   async down(): Promise<void> {
-    try {
-      await this.run('down', '--volumes', '--remove-orphans', '--timeout', '20');
-    } finally {
-      await rm(this.folder, { recursive: true, force: true });
-    }
+    await this.run('down', '--volumes', '--remove-orphans', '--timeout', '20');
   }
 
   get #envFile(): string {

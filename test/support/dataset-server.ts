@@ -1,24 +1,15 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './listen.js';
 
 /** A web server for datasets, on loopback. */
 export interface DatasetServer {
   url: string;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 export async function datasetServer(listener: RequestListener): Promise<DatasetServer> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/packages.csv`,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  const { url, close } = await listen(createServer(listener));
+  return { url: `${url}/packages.csv`, close };
 }
 
 /** Sends the dataset only after `release`; later requests get it at once. */

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { pipeline, Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { listen } from './listen.js';
 
 /** A TCP proxy between the replicas and one engine. Its latency can be raised, and its connections cut or silenced. */
 export class EngineLink {
@@ -11,25 +11,23 @@ export class EngineLink {
   impostor: string | undefined;
   /** Of new connections: those of earlier ones are silent. */
   #generation = 0;
-  readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** The address of the engine through this link. */
+  url = '';
+  /** Closes the link and its connections. */
+  stop: () => Promise<void> = () => Promise.resolve();
 
-  private constructor(private readonly target: URL) {
-    this.#server = createServer((client) => this.#forward(client));
-  }
+  private constructor(private readonly target: URL) {}
 
   /** @param target address of the engine. */
   static async start(target: string): Promise<EngineLink> {
     const link = new EngineLink(new URL(target));
-    link.#server.listen(0, '127.0.0.1');
-    await once(link.#server, 'listening');
-    return link;
-  }
-
-  /** The address of the engine through this link. */
-  get url(): string {
-    const { port } = this.#server.address() as AddressInfo;
-    return `${this.target.protocol}//127.0.0.1:${port}`;
+    const { port, close } = await listen(createServer((client) => link.#forward(client)));
+    const stop = () => {
+      link.cut();
+      return close();
+    };
+    return Object.assign(link, { url: `${link.target.protocol}//127.0.0.1:${port}`, stop });
   }
 
   /** Open sockets, of both sides. */
@@ -45,12 +43,6 @@ export class EngineLink {
   /** Forwards nothing more on the open connections, and keeps them open, as a NAT gateway that has forgotten them. */
   silence(): void {
     this.#generation++;
-  }
-
-  async stop(): Promise<void> {
-    this.#server.close();
-    this.cut();
-    await once(this.#server, 'close');
   }
 
   #forward(client: Socket): void {

@@ -5,11 +5,10 @@ import {
   type IncomingHttpHeaders,
   type IncomingMessage,
   type RequestListener,
-  type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { listen } from './listen.js';
 
 /** Selects requests to Elasticsearch. */
 export type Matches = (method: string, path: string, body: string) => boolean;
@@ -41,25 +40,19 @@ interface Rule {
 
 /** A proxy between a server and a real Elasticsearch that holds chosen requests while a test acts. */
 export class EngineProxy {
-  readonly #server: Server;
+  url = '';
+  close: () => Promise<void> = () => Promise.resolve();
   readonly #rules: Rule[] = [];
   #impostor: { listener: RequestListener; matches: Matches } | undefined;
 
-  private constructor(private readonly engine: string) {
-    this.#server = createServer((incoming, response) => {
-      this.#handle(incoming, response).catch(() => response.destroy());
-    });
-  }
+  private constructor(private readonly engine: string) {}
 
   static async start(engine: string): Promise<EngineProxy> {
     const proxy = new EngineProxy(engine);
-    proxy.#server.listen(0, '127.0.0.1');
-    await once(proxy.#server, 'listening');
-    return proxy;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const server = createServer((incoming, response) => {
+      proxy.#handle(incoming, response).catch(() => response.destroy());
+    });
+    return Object.assign(proxy, await listen(server));
   }
 
   /** Holds the next request that matches: before it reaches the engine, or after the engine has responded. */
@@ -86,12 +79,6 @@ export class EngineProxy {
     await new Promise((arrive) => {
       this.#rules.push({ matches, when: 'lost', lasts: false, arrive, released: Promise.resolve() });
     });
-  }
-
-  async close(): Promise<void> {
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await once(this.#server, 'close');
   }
 
   #hold(when: 'before' | 'after', matches: Matches, lasts: boolean): Hold {

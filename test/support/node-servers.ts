@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './listen.js';
 
 /**
  * Calls `use` with the addresses of servers with these listeners, which stand for nodes of Elasticsearch: they send its
@@ -10,23 +9,18 @@ export async function withNodes<T>(
   nodes: readonly (RequestListener | string | undefined)[],
   use: (urls: string[]) => Promise<T>,
 ): Promise<T> {
-  const servers = nodes.map((node) =>
-    createServer((request, response) => {
+  const start = async (node: RequestListener | string = 'http://127.0.0.1:1') => {
+    if (typeof node === 'string') return { url: node, close: () => Promise.resolve() };
+    const server = createServer((request, response) => {
       response.setHeader('X-Elastic-Product', 'Elasticsearch');
-      if (typeof node === 'function') node(request, response);
-    }).listen(0, '127.0.0.1'),
-  );
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const urls = servers.map((server, i) => {
-    const node = nodes[i] ?? 'http://127.0.0.1:1';
-    return typeof node === 'string' ? node : `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  });
+      node(request, response);
+    });
+    return listen(server);
+  };
+  const servers = await Promise.all(nodes.map((node) => start(node)));
   try {
-    return await use(urls);
+    return await use(servers.map(({ url }) => url));
   } finally {
-    for (const server of servers) {
-      server.close();
-      server.closeAllConnections();
-    }
+    await Promise.all(servers.map(({ close }) => close()));
   }
 }

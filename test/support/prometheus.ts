@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
@@ -7,6 +6,7 @@ import { startLocalService } from '../../dev/local-service.js';
 import { run } from '../../dev/run.js';
 import { SetupError, type Service } from '../../dev/service.js';
 import { startProgram, statusOf } from './program.js';
+import { newFolder } from './run-folder.js';
 
 /** The folder of its configuration and of the alert rules. */
 export const DEPLOY = new URL('../../deploy/', import.meta.url);
@@ -65,16 +65,13 @@ export function usePrometheus(metricsUrls: () => readonly string[]) {
     );
   before(async function () {
     this.timeout(2 * START_TIMEOUT_MS);
-    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-prometheus-'));
+    folder = newFolder();
     await runInstalled('prometheus', ['--version']);
     await writeFile(join(folder, 'prometheus.yml'), await configure(metricsUrls()));
     const description = 'Prometheus';
     running = await startLocalService({ description, scheme: 'http', usualPort: undefined, launch });
   });
-  after(async () => {
-    await running?.stop();
-    await rm(folder, { recursive: true, force: true });
-  });
+  after(() => running?.stop());
 
   /** Reads `/api/v1/<path>`. @returns its `data`. @throws {Error} with the message of Prometheus. */
   async function get(path: string): Promise<unknown> {

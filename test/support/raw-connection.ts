@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { expect } from 'chai';
 
 /** One parsed response. */
 export interface RawResponse {
@@ -98,11 +99,7 @@ function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
   const end = bytes.indexOf('\r\n\r\n');
   if (end === -1) return [undefined, 0];
   const [start = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n');
-  const headers = new Headers();
-  for (const field of fields) {
-    const colon = field.indexOf(':');
-    headers.append(field.slice(0, colon), field.slice(colon + 1).trim());
-  }
+  const headers = new Headers(fields.map((field) => field.split(/: *(.*)/).slice(0, 2) as [string, string]));
   const begin = end + 4;
   const bodyEnd = begin + Number(headers.get('Content-Length') ?? 0);
   // Node sends its own responses in chunks, without a body.
@@ -138,7 +135,13 @@ export function useConnections(url: () => string) {
     await client.closed;
     return client.responses;
   };
-  return { open, openMany, send };
+  /** @returns the only response. */
+  const sendOne = async (bytes: string | Buffer): Promise<RawResponse> => {
+    const [response, ...more] = await send(bytes);
+    expect(more).to.deep.equal([]);
+    return response ?? expect.fail('there is no response');
+  };
+  return { open, openMany, send, sendOne };
 }
 
 /** A request without a body. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -24,4 +24,9 @@ export function runId(): string {
 /** A path in the folder of the run. */
 export function inRunFolder(name = ''): string {
   return join(tmpdir(), `package-registry-search-run-${runId()}`, name);
+}
+
+/** Creates a folder, which is removed after the run. */
+export function newFolder(): string {
+  return mkdtempSync(inRunFolder('folder-'));
 }

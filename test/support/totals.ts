@@ -12,28 +12,26 @@ export const totals = {
   responses: 0,
 };
 
+const NAMES = Object.keys(totals) as (keyof typeof totals)[];
+
 const file = () => inRunFolder('totals');
 
 /** Adds the counts of this process to those of the run. */
 export function addTotals(): void {
   if (Object.values(totals).every((count) => count === 0)) return;
   appendFileSync(file(), `${JSON.stringify(totals)}\n`);
-  for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] = 0;
+  for (const name of NAMES) totals[name] = 0;
 }
 
 /** In the main process, after all tests: prints the totals of the run. */
 export function printTotals(): void {
   if (!existsSync(file())) return;
-  const counted = readFileSync(file(), 'utf8')
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as typeof totals);
-  const sum = (name: keyof typeof totals) => counted.reduce((total, counts) => total + counts[name], 0);
-  if (sum('reads') > 0) {
-    console.log(
-      `Background readers: ${sum('reads')} requests, ${sum('failedReads')} failures;` +
-        ` ${sum('readsAnsweredAway')} 503 responses while Elasticsearch was down`,
-    );
+  for (const line of readFileSync(file(), 'utf8').trimEnd().split('\n')) {
+    const counted = JSON.parse(line) as typeof totals;
+    for (const name of NAMES) totals[name] += counted[name];
   }
-  console.log(`Searched ${sum('logLines')} log lines and ${sum('responses')} responses for secrets`);
+  const { reads, failedReads, readsAnsweredAway, logLines, responses } = totals;
+  const away = `${readsAnsweredAway} 503 responses while Elasticsearch was down`;
+  if (reads > 0) console.log(`Background readers: ${reads} requests, ${failedReads} failures; ${away}`);
+  console.log(`Searched ${logLines} log lines and ${responses} responses for secrets`);
 }

@@ -54,9 +54,43 @@ interface Peer {
   namespaceSelector?: object;
 }
 
-interface NetworkPolicy {
-  spec: Partial<Record<'ingress' | 'egress', Partial<Record<'from' | 'to', Peer[]>>[]>>;
+interface Rule extends Partial<Record<'from' | 'to', Peer[]>> {
+  ports?: { protocol: string; port: number }[];
 }
+
+interface NetworkPolicy {
+  metadata: { name: string };
+  spec: {
+    podSelector: object;
+    policyTypes: ('Ingress' | 'Egress')[];
+    ingress?: Rule[];
+    egress?: Rule[];
+  };
+}
+
+const DNS = 'namespaceSelector:kube-system,podSelector:kube-dns or ipBlock:169.254.20.10/32: UDP 53, TCP 53';
+const PRIVATE = '10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,169.254.0.0/16,172.16.0.0/12,192.168.0.0/16';
+const INTERNET = `ipBlock:0.0.0.0/0,except:${PRIVATE} or ipBlock:::/0,except:::1/128,fc00::/7,fe80::/10: TCP 443`;
+
+/** The pods of each network policy, and the peers and ports that they may have. */
+const CONNECTIONS = {
+  'api Ingress': [
+    'api',
+    'namespaceSelector:ingress-nginx: TCP 3000',
+    'namespaceSelector:monitoring: TCP 9464',
+  ],
+  'api Egress': ['api', 'podSelector:elasticsearch: TCP 9200', 'podSelector:redis: TCP 6379', DNS, INTERNET],
+  'redis Ingress': ['redis', 'podSelector:api: TCP 6379'],
+  'redis Egress': ['redis'],
+  'elasticsearch Ingress': [
+    'elasticsearch',
+    'podSelector:api or namespaceSelector:elastic-system: TCP 9200',
+    'podSelector:elasticsearch: TCP 9200, TCP 9300',
+  ],
+  'api-from-rebuild Ingress': ['api', 'podSelector:rebuild: TCP 3000'],
+  'rebuild Ingress': ['rebuild'],
+  'rebuild Egress': ['rebuild', 'podSelector:api: TCP 3000', DNS],
+};
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
@@ -212,11 +246,27 @@ describe('deploy/kubernetes', () => {
     });
   });
 
+  const policies = resources.filter(({ kind }) => kind === 'NetworkPolicy') as unknown as NetworkPolicy[];
+
+  it('lets pods have only these connections', () => {
+    /** Without the keys of labels. */
+    const textOf = (part: object) =>
+      JSON.stringify(part).replace(/"(matchLabels|cidr|[^"]*[./-][^"]*)":|["{}[\]]/g, '');
+    const ruleOf = ({ from, to, ports }: Rule) =>
+      `${(from ?? to)?.map(textOf).join(' or ')}: ${ports?.map(({ protocol, port }) => `${protocol} ${port}`).join(', ')}`;
+    const connections = policies.flatMap(({ metadata: { name }, spec }) =>
+      spec.policyTypes.map((type) => {
+        const { [type === 'Ingress' ? 'ingress' : 'egress']: rules = [] } = spec;
+        return [`${name} ${type}`, [textOf(spec.podSelector), ...rules.map(ruleOf)]];
+      }),
+    );
+    expect(Object.fromEntries(connections)).to.deep.equal(CONNECTIONS);
+  });
+
   it('lets pods of its namespace connect only to and from pods that exist', () => {
     // The operator adds this label to the pods of Elasticsearch.
     const elasticsearch = { 'elasticsearch.k8s.elastic.co/cluster-name': 'elasticsearch' };
     const labels = [metadata.labels, redis.metadata.labels, job.metadata.labels, elasticsearch];
-    const policies = resources.filter(({ kind }) => kind === 'NetworkPolicy') as NetworkPolicy[];
     const rules = policies.flatMap(({ spec: { ingress = [], egress = [] } }) => [...ingress, ...egress]);
     const peers = rules.flatMap(({ from = [], to = [] }) => [...from, ...to]);
     const selectors = peers.flatMap(({ podSelector, namespaceSelector }) =>

@@ -1,6 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Client } from '@elastic/elasticsearch';
@@ -15,7 +13,9 @@ import { Replica } from '../soak/replica.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { linksOf } from '../support/follow-next.js';
+import { repeat } from '../support/repeat.js';
 import { removeRegistries } from '../support/registries.js';
+import { newFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, type TestResponse } from '../support/service.js';
 import { runCommand } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
@@ -45,32 +45,27 @@ class Readers {
   sent = 0;
   walks = 0;
   readonly failures: string[] = [];
-  readonly #loops = new Map<string, Promise<unknown>>();
-  #isStopped = false;
+  /** What ends the loops of each replica. */
+  readonly #loops = new Map<string, () => Promise<void>>();
 
   /** Starts reading from a replica. */
   start({ url }: Replica): void {
     const random = seededRandom(this.#loops.size + 1);
-    const loop = async () => {
-      while (!this.#isStopped && this.#loops.has(url)) {
-        await this.#search(url, pick(random, QUERIES));
-        if (random() < 0.02) await this.#walk(url);
-      }
+    const step = async () => {
+      await this.#search(url, pick(random, QUERIES));
+      if (random() < 0.02) await this.#walk(url);
     };
-    const loops = Promise.resolve().then(() => Promise.all(Array.from({ length: LOOPS }, loop)));
-    this.#loops.set(url, loops);
+    this.#loops.set(url, repeat(LOOPS, step));
   }
 
   /** Ends the loops of a replica, so that it can be stopped. */
   async leave({ url }: Replica): Promise<void> {
-    const loops = this.#loops.get(url);
+    await this.#loops.get(url)?.();
     this.#loops.delete(url);
-    await loops;
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.all(this.#loops.values());
+    await Promise.all([...this.#loops.values()].map((end) => end()));
   }
 
   async #search(url: string, q: string): Promise<void> {
@@ -116,7 +111,6 @@ describe('An upgrade from 0.3.0', function () {
   const readers = new Readers();
   let client: Client;
   let redis: Redis;
-  let folder: string;
   let dataset: DatasetFile;
   let root: string;
   let old: Replica;
@@ -143,26 +137,31 @@ describe('An upgrade from 0.3.0', function () {
     expect({ indices: await ofOther(), snapshot: await snapshotOf(other) }).to.deep.equal(before);
   }
 
+  /** Takes a step that makes a replica serve another snapshot, and waits until it does. */
+  async function flipped(replica: Replica, step: () => Promise<unknown>): Promise<void> {
+    const before = await snapshotOf(replica);
+    await step();
+    await waitFor(async () => (await snapshotOf(replica)) !== before, 'the flip to be noticed', 60_000);
+  }
+
   async function rebuildOld(): Promise<void> {
-    const before = await snapshotOf(old);
     await next();
-    expect((await request(`${old.url}/rebuild?secret=${REBUILD_SECRET}`)).status).to.equal(202);
-    await waitFor(async () => (await snapshotOf(old)) !== before, 'the rebuild of 0.3.0', 60_000);
+    await flipped(old, async () => {
+      expect((await request(`${old.url}/rebuild?secret=${REBUILD_SECRET}`)).status).to.equal(202);
+    });
     const hasEnded = async () => (await redis.exists(`${slug}:rebuild:lock`)) === 0;
     await waitFor(hasEnded, 'its end', 60_000);
   }
 
   async function rebuildCurrent(): Promise<void> {
-    const before = await snapshotOf(current);
     await next();
-    await command('rebuild');
-    await waitFor(async () => (await snapshotOf(current)) !== before, 'the flip to be noticed');
+    await flipped(current, () => command('rebuild'));
   }
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     root = await releasedVersion(OLD_COMMIT);
-    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-upgrade-'));
+    const folder = newFolder();
     dataset = await datasetFile(toCsv(ALL));
     env = { ...environmentOf(slug), RATE_LIMIT_POINTS: '0', REBUILD_SECRET };
     client = new Client({ node: env['ELASTICSEARCH_URL'] as string });
@@ -183,7 +182,6 @@ describe('An upgrade from 0.3.0', function () {
     await client.close();
     redis.disconnect();
     await dataset.remove();
-    await rm(folder, { recursive: true });
   });
 
   it('builds a snapshot beside the served one, which 0.3.0 does not notice', () =>
@@ -205,15 +203,14 @@ describe('An upgrade from 0.3.0', function () {
   }
 
   it('keeps what this release built during a rollback of 0.3.0', () =>
-    beside(current, async () => {
+    beside(current, () => {
       const { PATH, HOME } = process.env;
-      const before = await snapshotOf(old);
-      await run('npm', ['run', '--silent', 'rollback'], { cwd: root, env: { PATH, HOME, ...env } });
-      await waitFor(async () => (await snapshotOf(old)) !== before, 'the rollback to be noticed');
+      const options = { cwd: root, env: { PATH, HOME, ...env } };
+      return flipped(old, () => run('npm', ['run', '--silent', 'rollback'], options));
     }));
 
   it('keeps what 0.3.0 built during a rollback of this release', () =>
-    beside(old, () => command('rollback')));
+    beside(old, () => flipped(current, () => command('rollback'))));
 
   it('goes back by starting 0.3.0 again', async () => {
     await readers.leave(old);

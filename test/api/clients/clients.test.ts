@@ -1,10 +1,10 @@
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { run } from '../../../dev/run.js';
 import { packagesNamed } from '../../support/datasets.js';
+import { newFolder } from '../../support/run-folder.js';
 import { useService } from '../../support/service.js';
 
 const READER = fileURLToPath(new URL('reader.ts', import.meta.url));
@@ -38,10 +38,9 @@ describe('/openapi.json', function () {
 
   before(async () => {
     await suite.publish(packages);
-    cwd = await mkdtemp(join(tmpdir(), 'clients-'));
+    cwd = newFolder();
     await writeFile(join(cwd, 'openapi.json'), (await suite.service.get('/openapi.json')).text);
   });
-  after(() => rm(cwd, { recursive: true, force: true }));
 
   it('has no warning of Spectral', async () => {
     // Whom to ask is up to the operator of a service.

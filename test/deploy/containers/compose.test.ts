@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -8,8 +7,9 @@ import { run } from '../../../dev/run.js';
 import { Compose } from '../../support/compose.js';
 import { bundledPackages } from '../../support/datasets.js';
 import { startMcp } from '../../support/mcp-client.js';
-import { LoadGenerator } from '../../support/load-generator.js';
+import { startLoad } from '../../support/load-generator.js';
 import { RawConnection } from '../../support/raw-connection.js';
+import { newFolder } from '../../support/run-folder.js';
 import { waitFor } from '../../support/wait-for.js';
 
 const SECRET = 'secret-for-tests';
@@ -141,19 +141,15 @@ describe('docker-compose.yml', function () {
       args.trim().split(/ +/),
     );
     expect(commands.map(([name]) => name)).to.deep.equal(['create', 'cp', 'rm']);
-    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-mcp-'));
-    try {
-      const image = 'package-registry-search';
-      for (const args of commands) {
-        const given = args.map((arg) => (arg === image ? `${image}:test` : arg));
-        await run('docker', given, { cwd: folder });
-      }
-      const client = await startMcp(compose.url(), { program: join(folder, 'mcp.mjs') });
-      expect((await client.listTools()).tools).to.have.length(3);
-      await client.close();
-    } finally {
-      await rm(folder, { recursive: true });
+    const folder = newFolder();
+    const image = 'package-registry-search';
+    for (const args of commands) {
+      const given = args.map((arg) => (arg === image ? `${image}:test` : arg));
+      await run('docker', given, { cwd: folder });
     }
+    const client = await startMcp(compose.url(), { program: join(folder, 'mcp.mjs') });
+    expect((await client.listTools()).tools).to.have.length(3);
+    await client.close();
   });
 
   it('runs nothing as root', async () => {
@@ -184,17 +180,17 @@ describe('docker-compose.yml', function () {
   });
 
   it('serves every request during a rolling restart of two replicas', async () => {
-    const load = new LoadGenerator(compose.url());
+    const stop = startLoad(compose.url());
     for (const { Id } of await compose.containers('api')) {
       await run('docker', ['restart', Id]);
       await compose.healthy('api', 2);
       const log = await run('docker', ['logs', Id]);
       expect(log).to.include('"msg":"stopped"');
     }
-    await load.stop();
-    console.log(`      ${load.requests} requests through the proxy, ${load.failures.length} failures`);
-    expect(load.failures).to.deep.equal([]);
-    expect(load.requests).to.be.greaterThan(1000);
+    const { requests, failures } = await stop();
+    console.log(`      ${requests} requests through the proxy, ${failures.length} failures`);
+    expect(failures).to.deep.equal([]);
+    expect(requests).to.be.greaterThan(1000);
   });
 
   it('sends no request to a replica that has not reached Elasticsearch', async () => {

@@ -1,7 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
@@ -11,7 +8,9 @@ import { startHaProxy, type HaProxy } from '../../soak/haproxy.js';
 import { packagesNamed } from '../../support/datasets.js';
 import { SpawnedCli } from '../../support/spawn-cli.js';
 import { getRequest, useConnections } from '../../support/raw-connection.js';
+import { newFolder } from '../../support/run-folder.js';
 import { useService } from '../../support/service.js';
+import { repeat } from '../../support/repeat.js';
 import { waitFor } from '../../support/wait-for.js';
 
 /** Packages whose long URLs make a page of 500 a megabyte. */
@@ -59,7 +58,6 @@ class NormalReader {
   /** In milliseconds. */
   readonly times: number[] = [];
   readonly failures: string[] = [];
-  #isStopped = false;
   // A server may close a connection without a request in flight just as one is sent on it: clients send that request once
   // more (RFC 9112, 9.3.1).
   readonly #agents = [
@@ -70,31 +68,28 @@ class NormalReader {
       interceptors.retry({ maxRetries: 1, minTimeout: 0, statusCodes: [], errorCodes: CONNECTION_CLOSED }),
     ),
   );
-  readonly #done: Promise<unknown>;
+  readonly #ends: (() => Promise<void>)[];
 
   constructor(url: string) {
-    this.#done = Promise.all(this.#agents.map((agent) => this.#loop(agent, url)));
+    this.#ends = this.#agents.map((agent) => repeat(1, () => this.#read(agent, url)));
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#done;
+    await Promise.all(this.#ends.map((end) => end()));
     await Promise.all(this.#agents.map((agent) => agent.close()));
   }
 
-  async #loop(dispatcher: Dispatcher, url: string): Promise<void> {
-    while (!this.#isStopped) {
-      const began = performance.now();
-      try {
-        const { statusCode, body } = await request(url, { dispatcher });
-        await body.dump();
-        if (statusCode !== 200) this.failures.push(`${url}: ${statusCode}`);
-      } catch (error) {
-        this.failures.push(`${url}: ${(error as Error).message}`);
-      }
-      this.times.push(performance.now() - began);
-      await pause(20);
+  async #read(dispatcher: Dispatcher, url: string): Promise<void> {
+    const began = performance.now();
+    try {
+      const { statusCode, body } = await request(url, { dispatcher });
+      await body.dump();
+      if (statusCode !== 200) this.failures.push(`${url}: ${statusCode}`);
+    } catch (error) {
+      this.failures.push(`${url}: ${(error as Error).message}`);
     }
+    this.times.push(performance.now() - began);
+    await pause(20);
   }
 }
 
@@ -105,12 +100,7 @@ describe('A flood of requests whose responses are not read', function () {
   let replica: SpawnedCli;
   let proxyUrl: string;
   let proxy: HaProxy;
-  let folder: string;
   const connections = useConnections(() => proxyUrl);
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-floods-'));
-  });
-  after(() => rm(folder, { recursive: true, force: true }));
   afterEach(async () => {
     await proxy.stop();
     await replica.stop();
@@ -128,7 +118,7 @@ describe('A flood of requests whose responses are not read', function () {
       CACHE_MAX_BYTES: '0',
     });
     await replica.url();
-    proxy = await startHaProxy(folder, [port]);
+    proxy = await startHaProxy(newFolder(), [port]);
     proxyUrl = proxy.url;
     await waitFor(async () => (await fetch(`${proxyUrl}/ping`)).status === 200, 'the proxy');
   }

@@ -6,6 +6,7 @@ import { useOwnEngine } from '../../support/engines.js';
 import { expectProblem } from '../../support/expect-problem.js';
 import { flood, FLOOD_POINTS, useReplicas } from '../../support/flood.js';
 import { scrape } from '../../support/metrics.js';
+import { repeat } from '../../support/repeat.js';
 import { spawnReplica } from '../../support/replicas.js';
 import { request, useService, type Service } from '../../support/service.js';
 import { waitFor } from '../../support/wait-for.js';
@@ -75,13 +76,10 @@ describe('Rate limits of a process that is suspended for a second', function () 
     const replica = spawnReplica(suite, { RATE_LIMIT_POINTS: '1000000', METRICS_PORT: '0' });
     const url = await replica.url();
     const [, metricsUrl] = await replica.prints(/"metricsUrl":"([^"]+)"/, 10_000);
-    const end = new AbortController();
     let sent = 0;
-    const requests = Array.from({ length: CONNECTIONS }, async () => {
-      while (!end.signal.aborted) {
-        expect((await request(`${url}/stats`)).status).to.equal(200);
-        sent++;
-      }
+    const stop = repeat(CONNECTIONS, async () => {
+      expect((await request(`${url}/stats`)).status).to.equal(200);
+      sent++;
     });
     for (let i = 0; i < SUSPENSIONS; i++) {
       await pause(200);
@@ -89,8 +87,7 @@ describe('Rate limits of a process that is suspended for a second', function () 
       await pause(1000);
       replica.signal('SIGCONT');
     }
-    end.abort();
-    await Promise.all(requests);
+    await stop();
     const metrics = await scrape(metricsUrl);
     expect(sent).to.be.greaterThan(100);
     expect(metrics.sum('limit_fallbacks_total')).to.be.at.most(SUSPENSIONS * CONNECTIONS);
@@ -104,19 +101,14 @@ describe('A flood through two replicas during a restart of Redis', function () {
   const replicas = useReplicas(() => ({ REDIS_URL: redis().url }));
 
   it('fails no request: each process applies the budget', async () => {
-    const end = new AbortController();
-    const floods = (async () => {
-      const statuses: Record<string, number> = {};
-      while (!end.signal.aborted) {
-        for (const [status, count] of Object.entries(await flood(replicas(), () => '198.51.100.1')))
-          statuses[status] = (statuses[status] ?? 0) + count;
-      }
-      return statuses;
-    })();
+    const statuses: Record<string, number> = {};
+    const stop = repeat(1, async () => {
+      for (const [status, count] of Object.entries(await flood(replicas(), () => '198.51.100.1')))
+        statuses[status] = (statuses[status] ?? 0) + count;
+    });
     await redis().kill();
     await redis().restart();
-    end.abort();
-    const statuses = await floods;
+    await stop();
     expect(Object.keys(statuses).sort()).to.deep.equal(['200', '429']);
     // Each process counts by itself during the restart; Redis counts before and, with its data lost, after.
     expect(statuses['200']).to.be.within(FLOOD_POINTS, 4 * FLOOD_POINTS);

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { startLocalService } from '../../../dev/local-service.js';
-import { useManagedPrograms } from '../../support/managed-program.js';
+import { startProgram } from '../../support/program.js';
+import { inRunFolder } from '../../support/run-folder.js';
 
 /** Listens on its port, or fails as Elasticsearch does: with a stack trace below the reason. */
 const ENGINE = `
@@ -14,7 +16,14 @@ require('node:net').createServer().listen(Number(process.argv[1]), '127.0.0.1', 
   });`;
 
 describe('startLocalService', () => {
-  const start = useManagedPrograms();
+  const start = (port: number) =>
+    startProgram([process.execPath, '-e', ENGINE, String(port)], {
+      name: 'The engine',
+      cwd: inRunFolder(),
+      logFile: inRunFolder('engine'),
+      timeoutMs: 15_000,
+      isReady: () => Promise.resolve(readFileSync(inRunFolder('engine'), 'utf8').includes('listening')),
+    });
 
   it('picks another port if the first one is taken between the check and the start', async () => {
     const ports: number[] = [];
@@ -26,7 +35,7 @@ describe('startLocalService', () => {
       launch: async (port) => {
         if (ports.push(port) === 1)
           await new Promise<void>((resolve) => rival.listen(port, '127.0.0.1', resolve));
-        return (await start(ENGINE, String(port), 'listening')).program;
+        return start(port);
       },
     });
     try {

@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, utimes, writeFile } from 'node:fs/promises';
 import { rejects } from 'node:assert/strict';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { lockFolder } from '../../../dev/lock-folder.js';
 import { describeFileError } from '../../../dev/paths.js';
+import { newFolder } from '../../support/run-folder.js';
 
 describe('lockFolder', () => {
   let parent: string;
@@ -17,9 +17,8 @@ describe('lockFolder', () => {
       waitMs,
     );
 
-  before(async () => (parent = await mkdtemp(join(tmpdir(), 'package-registry-search-lock-'))));
+  before(() => (parent = newFolder()));
   beforeEach(() => (lines.length = 0));
-  after(() => rm(parent, { recursive: true }));
 
   it('waits for another process to stop', async () => {
     const folder = join(parent, 'shared');

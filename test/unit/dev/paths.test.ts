@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { expect } from 'chai';
 import { writeBasicConfiguration } from '../../../dev/elasticsearch.js';
 import { findPaths, makeReadableFolder } from '../../../dev/paths.js';
+import { newFolder } from '../../support/run-folder.js';
 
 describe('findPaths', () => {
   it('follows absolute paths of XDG', () => {
@@ -20,26 +20,22 @@ describe('findPaths', () => {
 
 describe('A file that another user must read', () => {
   it('is readable with any umask even if an earlier version made it unreadable', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-paths-'));
+    const folder = newFolder();
     const modeOf = async (path: string) => ((await stat(join(folder, path))).mode & 0o777).toString(8);
-    try {
-      for (const umask of [0o077, 0o027, 0o022]) {
-        const usual = process.umask(umask);
-        try {
-          const names = ['earlier', `made-${umask}/programs`];
-          await mkdir(join(folder, 'earlier/config'), { recursive: true, mode: 0o700 });
-          await writeFile(join(folder, 'earlier/config/jvm.options'), '');
-          for (const name of names) makeReadableFolder(join(folder, name));
-          writeBasicConfiguration(join(folder, 'earlier'), join(folder, 'earlier'));
-          for (const name of names) expect(await modeOf(name), name).to.equal('755');
-          for (const name of ['log4j2.properties', 'jvm.options'])
-            expect(await modeOf(`earlier/${name}`), name).to.equal('644');
-        } finally {
-          process.umask(usual);
-        }
+    for (const umask of [0o077, 0o027, 0o022]) {
+      const usual = process.umask(umask);
+      try {
+        const names = ['earlier', `made-${umask}/programs`];
+        await mkdir(join(folder, 'earlier/config'), { recursive: true, mode: 0o700 });
+        await writeFile(join(folder, 'earlier/config/jvm.options'), '');
+        for (const name of names) makeReadableFolder(join(folder, name));
+        writeBasicConfiguration(join(folder, 'earlier'), join(folder, 'earlier'));
+        for (const name of names) expect(await modeOf(name), name).to.equal('755');
+        for (const name of ['log4j2.properties', 'jvm.options'])
+          expect(await modeOf(`earlier/${name}`), name).to.equal('644');
+      } finally {
+        process.umask(usual);
       }
-    } finally {
-      await rm(folder, { recursive: true });
     }
   });
 });

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
@@ -7,6 +6,7 @@ import { messageOf } from '../../../src/util/error-message.js';
 import { ApiClient } from '../../../src/mcp/api-client.js';
 import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
+import { listen } from '../../support/listen.js';
 
 const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
 
@@ -37,13 +37,13 @@ describe('The API client of the MCP server', () => {
     else response.writeHead(200, statsHeaders).end('{"total_a_b_packages":1,"source":"registry.example"}');
   });
   let base: URL;
-  before((done) => {
-    server.listen(0, '127.0.0.1', () => {
-      base = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/base/`);
-      done();
-    });
+  let close: () => Promise<void>;
+  before(async () => {
+    const listening = await listen(server);
+    base = new URL('/base/', listening.url);
+    ({ close } = listening);
   });
-  after(() => server.close());
+  after(() => close());
   beforeEach(() => {
     asked.splice(0);
     statsHeaders = STATS_HEADERS;

@@ -1,6 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
@@ -9,6 +8,7 @@ import { checkRedis } from '../../../dev/check-redis.js';
 import { createRedis, describeRedisError } from '../../../src/redis/redis.js';
 import { createLogger } from '../../../src/util/log.js';
 import { SELF_SIGNED } from '../../support/certificate.js';
+import { listen } from '../../support/listen.js';
 import { waitFor } from '../../support/wait-for.js';
 
 /** Connects to a server that handles connections like this, until there have been several, and returns the log. */
@@ -16,9 +16,8 @@ async function logOf(handle: (socket: Socket, connection: number) => void, attem
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     handle(socket, attempts.push(performance.now()));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  });
+  const { port, close } = await listen(server);
   const lines: { msg: string; err?: { message: string } }[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as (typeof lines)[number]);
   const log = createLogger('info', { destination: { write } });
@@ -28,7 +27,7 @@ async function logOf(handle: (socket: Socket, connection: number) => void, attem
     return lines;
   } finally {
     redis.disconnect();
-    server.close();
+    await close();
   }
 }
 
@@ -85,18 +84,17 @@ async function withServer<T>(
   address: string,
   use: (redis: Redis, lines: { msg: string }[], url: string) => Promise<T>,
 ): Promise<T> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, close } = await listen(server);
   const lines: { msg: string }[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as { msg: string });
   const log = createLogger('info', { destination: { write } });
-  const url = address.replace('PORT', String((server.address() as AddressInfo).port));
+  const url = address.replace('PORT', String(port));
   const redis = await createRedis(url, log, 'counting locally');
   try {
     return await use(redis, lines, url);
   } finally {
     redis.disconnect();
-    server.close();
+    await close();
   }
 }
 

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { waitFor } from '../../support/wait-for.js';
+import { newFolder } from '../../support/run-folder.js';
 
 /** Stands in for npm. It takes until there is a file `done`, and ends as that says. */
 const NPM = `#!/bin/sh
@@ -35,13 +35,10 @@ function packages(names: string[], changed: object = {}): string {
 
 describe('scripts/setup.mjs', function () {
   this.timeout(30_000);
-  const clones: string[] = [];
-  after(() => Promise.all(clones.map((clone) => rm(clone, { recursive: true }))));
 
   /** A clone that is built and has these packages. @param changed in the record of what is installed. */
   async function cloneWith(names: string[], changed?: object): Promise<string> {
-    const clone = await mkdtemp(join(tmpdir(), 'package-registry-search-setup-'));
-    clones.push(clone);
+    const clone = newFolder();
     const folders = names.map((name) => `node_modules/${name}/package.json`);
     const built = ['dist/cli/rebuild.cjs', 'dist/web/index.html'];
     for (const file of ['src/main.ts', 'dev/a', 'package.json', 'tsconfig.json', ...built, ...folders]) {

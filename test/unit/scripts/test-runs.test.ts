@@ -1,20 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
+import { newFolder } from '../../support/run-folder.js';
 
 describe('Runs of tests', function () {
   this.timeout(10_000);
   let folder: string;
 
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'test-runs-'));
-  });
-
-  afterEach(() => rm(folder, { recursive: true }));
+  beforeEach(() => (folder = newFolder()));
 
   /** The arguments of a shell that runs these lines. */
   const script = (...lines: string[]) => [

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { HttpServer, SERVER_TIMEOUTS } from '../../../../src/http/server/http-server.js';
-import { getRequest, RawConnection } from '../../../support/raw-connection.js';
+import { getRequest, useConnections, type RawConnection } from '../../../support/raw-connection.js';
 import { waitFor } from '../../../support/wait-for.js';
 
 /** More than the buffers of sockets. */
@@ -16,7 +16,7 @@ describe('An HttpServer', () => {
   let url: string;
   /** Responses to `/held`. */
   const held: ServerResponse[] = [];
-  const opened: RawConnection[] = [];
+  const { open } = useConnections(() => url);
 
   beforeEach(async () => {
     server = new HttpServer(
@@ -34,16 +34,8 @@ describe('An HttpServer', () => {
   });
   afterEach(async () => {
     held.length = 0;
-    for (const client of opened.splice(0)) client.destroy();
     await server.stop();
   });
-
-  async function open(bytes: string, isRead = true): Promise<RawConnection> {
-    const client = await (isRead ? RawConnection.open(url) : RawConnection.openUnread(url));
-    opened.push(client);
-    if (bytes !== '') client.send(bytes);
-    return client;
-  }
 
   const statusesOf = ({ responses }: RawConnection) => responses.map(({ status }) => status);
 
