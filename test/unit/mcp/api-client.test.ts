@@ -10,6 +10,19 @@ import { listen } from '../../support/listen.js';
 
 const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
 
+/** Texts with an architecture, a release or a version, their status, and the name that is checked. */
+const QUALIFIED: [given: string, status: string, checked?: string][] = [
+  ['libc6:amd64', 'exists', 'libc6'],
+  ['libc6:amd64=2.36-9', 'exists', 'libc6'],
+  ['python3:any', 'exists', 'python3'],
+  ['curl/bookworm-backports', 'exists', 'curl'],
+  ['vendor/pkg', 'exists'],
+  ['curll:amd64', 'missing'],
+  ['LWP::UserAgent', 'exists'],
+  ['LWP::UserAgnet', 'missing'],
+  ['LWP::UserAgent@6.72', 'exists', 'LWP::UserAgent'],
+];
+
 /** Responds to `/stats`; each test decides the rest. */
 describe('The API client of the MCP server', () => {
   let respond: (response: ServerResponse) => void;
@@ -88,27 +101,13 @@ describe('The API client of the MCP server', () => {
       const { searchParams } = new URL(asked.at(-1)?.url ?? '', base);
       const find = (name: string) => (listed.includes(name) ? { no: 1, name, version: '1', url: 'x' } : null);
       const isLookup = asked.at(-1)?.url?.startsWith('/base/lookup') === true;
-      const names = isLookup ? searchParams.getAll('name') : [];
-      json(response, { results: names.map((name) => ({ name, package: find(name) })) });
+      const given = isLookup ? searchParams.getAll('name') : [];
+      json(response, { results: given.map((name) => ({ name, package: find(name) })) });
     };
-    const cases: [given: string, status: string, checked?: string][] = [
-      ['libc6:amd64', 'exists', 'libc6'],
-      ['libc6:amd64=2.36-9', 'exists', 'libc6'],
-      ['python3:any', 'exists', 'python3'],
-      ['curl/bookworm-backports', 'exists', 'curl'],
-      ['vendor/pkg', 'exists'],
-      ['curll:amd64', 'missing'],
-      ['LWP::UserAgent', 'exists'],
-      ['LWP::UserAgnet', 'missing'],
-      ['LWP::UserAgent@6.72', 'exists', 'LWP::UserAgent'],
-    ];
-    const checked = await checkPackages(
-      await reader(),
-      cases.map(([name]) => name),
-      false,
-    );
+    const names = QUALIFIED.map(([name]) => name);
+    const checked = await checkPackages(await reader(), names, false);
     expect(checked.map(({ name, status, checked_name }) => [name, status, checked_name])).to.deep.equal(
-      cases.map(([given, status, name]) => [given, status, name]),
+      QUALIFIED.map(([given, status, name]) => [given, status, name]),
     );
   });
 
