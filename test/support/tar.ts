@@ -4,9 +4,9 @@ import { Header } from 'tar';
 export function tar(files: Record<string, string | Buffer>): Buffer {
   const blocks = Object.entries(files).flatMap(([path, content]) => {
     const body = Buffer.from(content);
-    const header = Buffer.alloc(512);
-    new Header({ path, mode: 0o644, size: body.length, type: 'File' }).encode(header);
-    return [header, body, Buffer.alloc(-body.length & 511)];
+    const header = new Header({ path, size: body.length, type: 'File', mode: 0o644 });
+    header.encode();
+    return [header.block ?? Buffer.alloc(0), body, Buffer.alloc(-body.length & 511)];
   });
   return Buffer.concat([...blocks, Buffer.alloc(1024)]);
 }
