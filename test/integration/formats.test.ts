@@ -20,8 +20,7 @@ function jsonText({ items, name, version, weight, next }: JsonPaths): string {
 }
 
 /** The entries that a service must have. */
-function entriesOf({ expected, document }: ListExample) {
-  const rows = expected(document);
+function entriesOf({ expected: rows }: ListExample) {
   const hasWeights = rows.some(({ weight }) => weight !== undefined);
   const entries = rows.map((row, i) => ({
     no: Number(row['package_no'] ?? i + 1),
