@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { integer, pick, seededRandom } from '../fixtures/random.js';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { packagesNamed, toCsv } from '../support/datasets.js';
 import {
   LOGIN_PAGE,
   useListServer,
@@ -27,7 +26,6 @@ describe('A document of weights', function () {
   this.timeout(120_000);
   const startOrigin = useListServer();
   const services: Service[] = [];
-  const random = seededRandom(21);
 
   afterEach(async () => {
     for (const service of services.splice(0)) await service.end();
@@ -75,85 +73,26 @@ describe('A document of weights', function () {
     return Object.fromEntries((body.results as PackageEntry[]).map(({ name, weight }) => [name, weight]));
   }
 
-  /** Rows about packages, a part of them repeated, and about names that no package has. */
-  function someRows(packages: readonly PackageEntry[]): { name: string; weight: number | '' }[] {
-    const rows = packages.flatMap(({ name }) =>
-      Array.from({ length: pick(random, [0, 1, 1, 2, 3]) }, () => ({
-        name,
-        weight: pick(random, ['' as const, 0, integer(random, 1, 1e6), 2 ** 53 - 1]),
-      })),
+  it('wins over the column of the dataset', async () => {
+    const packages = packagesNamed(['Foo.Bar', 'a_b', 'none']).map((entry) => ({ ...entry, weight: 123 }));
+    const weights = gzipSync(
+      '{"project":"Foo.Bar","n":3}\n{"project":"foo-bar","n":5}\n{"project":"x","n":4}\n{"project":"a_b"}',
     );
-    const unknown = Array.from({ length: 77 }, (_, i) => ({ name: `unknown-${i}`, weight: i }));
-    return [...rows, ...unknown].sort(() => random() - 0.5);
-  }
-
-  /** The largest weight of each name, 0 without one. */
-  function joined(packages: readonly PackageEntry[], rows: readonly { name: string; weight: number | '' }[]) {
-    const ofName = (name: string) =>
-      rows.filter((row) => row.name === name).map(({ weight }) => Number(weight));
-    return Object.fromEntries(packages.map(({ name }) => [name, Math.max(0, ...ofName(name))]));
-  }
-
-  const packages = bundledPackages()
-    .filter((_, i) => i % 150 === 0)
-    .map((entry, i) => ({ ...entry, no: i + 1, weight: 123 }));
-
-  for (const [what, write, env] of [
-    [
-      'CSV',
-      (rows: object[]) =>
-        `\uFEFFrank,weight,name\r\n${rows.map((row) => `7,${(row as { weight: string }).weight},"${(row as { name: string }).name}"\r\n`).join('')}`,
-      {},
-    ],
-    [
-      'JSON lines, gzip, with other members',
-      (rows: object[]) =>
-        gzipSync(
-          rows
-            .map((row) => {
-              const { name, weight } = row as { name: string; weight: number | '' };
-              return JSON.stringify({
-                download_count: weight === '' ? null : weight,
-                project: name,
-                weight: 5,
-              });
-            })
-            .join('\n\n'),
-        ),
-      { WEIGHTS_COLUMNS: 'project, download_count' },
-    ],
-  ] as const) {
-    it(`is joined by name, and wins over the column of the dataset: ${what}`, async () => {
-      const rows = someRows(packages);
-      const service = await serve(
-        await origin({ '/packages': toCsv(packages), '/weights': write(rows) }),
-        env,
-      );
-      expect(await weightsOf(service)).to.deep.equal(joined(packages, rows));
-      expect((await service.get('/stats')).body).to.include({ has_weights: true });
-      expect(logLines.findLast(({ msg }) => msg === 'the weights were read')).to.include({
-        names: rows.length,
-        unknown: 77,
-      });
-    });
-  }
-
-  it('is joined by normalised names of pypi', async () => {
-    const projects = ['Foo.Bar', 'a_b--c', 'plain', 'none'].map((name) => ({ name }));
-    const index = JSON.stringify({ meta: { 'api-version': '1.0' }, projects });
-    const weights = 'name,weight\nfoo-bar,3\nFOO__bar,4\nA.B-C,5\nplain,6\nPlain,2\n';
-    const service = await serve(await origin({ '/packages': index, '/weights': weights }), {
-      DATASET_FORMAT: 'pypi',
-      PACKAGE_URL_TEMPLATE: TEMPLATE,
-    });
-    expect(await weightsOf(service)).to.deep.equal({ 'Foo.Bar': 4, 'a_b--c': 5, plain: 6, none: 0 });
+    const server = await origin({ '/packages': toCsv(packages), '/weights': weights });
+    const service = await serve(server, { WEIGHTS_COLUMNS: 'project, n' });
+    expect(await weightsOf(service)).to.deep.equal({ 'Foo.Bar': 3, a_b: 0, none: 0 });
+    expect((await service.get('/stats')).body).to.include({ has_weights: true });
+    const read = logLines.findLast(({ msg }) => msg === 'the weights were read');
+    expect(read).to.include({ names: 4, unknown: 2 });
   });
 
-  it('is joined by exact names in other formats', async () => {
-    const weights = 'name,weight\nalpha,1\nbeta,2\nBETA,9\n gamma,3\n';
-    const dataset = toCsv(packagesNamed(['Alpha', 'beta', 'gamma']));
-    const service = await serve(await origin({ '/packages': dataset, '/weights': weights }));
-    expect(await weightsOf(service)).to.deep.equal({ Alpha: 0, beta: 2, gamma: 0 });
+  it('is joined by normalised names of pypi', async () => {
+    const projects = ['Foo.Bar', 'plain', 'none'].map((name) => ({ name }));
+    const index = JSON.stringify({ meta: { 'api-version': '1.0' }, projects });
+    const weights = 'name,weight\nfoo-bar,3\nFOO__bar,4\nplain,6\nPlain,2\n';
+    const env = { DATASET_FORMAT: 'pypi', PACKAGE_URL_TEMPLATE: TEMPLATE };
+    const service = await serve(await origin({ '/packages': index, '/weights': weights }), env);
+    expect(await weightsOf(service)).to.deep.equal({ 'Foo.Bar': 4, plain: 6, none: 0 });
   });
 
   for (const [what, redis] of [
@@ -168,53 +107,27 @@ describe('A document of weights', function () {
       const server = await origin(documents);
       const service = await serve(server, { REBUILD_INTERVAL_SECONDS: '1', ...redis });
       const { counts } = service.server.rebuilds;
-      const unchanged = async () => {
-        const { unchanged: before } = counts;
-        await waitFor(() => counts.unchanged > before, 'a refresh without a build', 30_000);
+      const isIdle = async (rebuilt: number) => {
+        await waitFor(() => counts.rebuilt === rebuilt, `build ${rebuilt}`, 30_000);
+        await service.idle();
+        const { unchanged } = counts;
+        await waitFor(() => counts.unchanged > unchanged + 1, 'two refreshes without a build', 30_000);
+        expect(counts).to.include({ rebuilt, failed: 0 });
       };
-      const sent = () => {
-        const found = server.requests.filter(({ headers }) => headers['if-none-match'] === undefined);
-        return found.map(({ url }) => url);
-      };
-      await unchanged();
-      await unchanged();
-      expect(sent()).to.deep.equal(['/packages', '/weights']);
-
+      await isIdle(0);
+      const sent = server.requests.filter(({ headers }) => headers['if-none-match'] === undefined);
+      expect(sent.map(({ url }) => url)).to.deep.equal(['/packages', '/weights']);
       documents['/weights'] = 'name,weight\na,10\nb,20\nc,5\n';
-      await waitFor(() => counts.rebuilt === 1, 'the new weights', 30_000);
-      await service.idle();
+      await isIdle(1);
       expect(await weightsOf(service)).to.deep.equal({ a: 10, b: 20 });
       expect((await service.get('/changes')).body).to.include({ count: 0 });
-      await unchanged();
-
       documents['/packages'] = toCsv(packagesNamed(['a', 'b', 'c']));
-      await waitFor(() => counts.rebuilt === 2, 'the new package', 30_000);
-      await service.idle();
+      await isIdle(2);
       expect(await weightsOf(service)).to.deep.equal({ a: 10, b: 20, c: 5 });
-      await unchanged();
-      expect(counts).to.include({ rebuilt: 2, failed: 0 });
     });
   }
 
-  it('counts as unchanged if its bytes are equal, whatever its validators', async () => {
-    let sent = 0;
-    const server = await startOrigin(({ pathname }, headers) => (response) => {
-      const etag = `"${sent}"`;
-      if (headers['if-none-match'] === etag) return void response.writeHead(304, { ETag: etag }).end();
-      const dataset = toCsv(packagesNamed(['a']));
-      if (pathname === '/packages') return void response.end(dataset);
-      const body = 'name,weight\na,1\n';
-      return void response.writeHead(200, { ETag: `"${Math.min(++sent, 2)}"` }).end(body);
-    });
-    const service = await serve(server, { REBUILD_INTERVAL_SECONDS: '1' });
-    const { counts } = service.server.rebuilds;
-    sent = 1;
-    const before = counts.unchanged;
-    await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 30_000);
-    expect(counts.rebuilt).to.equal(0);
-  });
-
-  it('that appears, disappears or has other members is built by a refresh', async () => {
+  it('that appears, disappears or has other columns is built by a refresh', async () => {
     const documents = {
       '/packages': toCsv(packagesNamed(['a'])),
       '/weights': 'name,weight,other\na,1,2\n',
@@ -236,18 +149,6 @@ describe('A document of weights', function () {
     }
   });
 
-  it('is asked for again when its server is available again, like the dataset', async () => {
-    const asked = new Map<string, number>();
-    const server = await startOrigin(({ pathname }) => {
-      const times = asked.get(pathname) ?? 0;
-      asked.set(pathname, times + 1);
-      if (times === 0) return withStatus(503, { 'Retry-After': '1' })();
-      return pathname === '/packages' ? toCsv(packagesNamed(['a'])) : 'name,weight\na,1\n';
-    });
-    expect(await weightsOf(await serve(server))).to.deep.equal({ a: 1 });
-    expect(Object.fromEntries(asked)).to.deep.equal({ '/packages': 2, '/weights': 2 });
-  });
-
   it('that fails keeps the old snapshot, with a reason that names it', async () => {
     const documents: Documents = {
       '/packages': toCsv(packagesNamed(['a', 'b'])),
@@ -255,74 +156,50 @@ describe('A document of weights', function () {
     };
     const server = await origin(documents);
     const service = await serve(server);
-    const id = service.server.snapshots.current?.id;
-    const whole = gzipSync('name,weight\na,1\nb,2\n');
     for (const [weights, reason] of [
       [undefined, "WEIGHTS_URL: the dataset's server responded with 404 instead of 200"],
       [
         LOGIN_PAGE,
-        /^WEIGHTS_URL: line 1: the header has no column "name" \(WEIGHTS_COLUMNS\): "<!DOCTYPE html>"$/,
+        'WEIGHTS_URL: line 1: the header has no column "name" (WEIGHTS_COLUMNS): "<!DOCTYPE html>"',
       ],
-      ['name,weight\na,1\nb,x\n', /^WEIGHTS_URL: line 3: weight "x" is not a number from 0 to \d+ in digits/],
       ['name,weight\na,1\nb\n', 'WEIGHTS_URL: line 3: 1 fields instead of 2'],
-      ['name,weight\na,1\nb,2', /^WEIGHTS_URL: line 3: the last record does not end with a line end/],
-      ['{"name":"a","weight":-1}', /^WEIGHTS_URL: line 1: weight "-1" is not a number from 0/],
-      ['name,weight\n', 'WEIGHTS_URL: the document has no weights'],
-      [whole.subarray(0, whole.length - 4), /^WEIGHTS_URL: the gzip is cut off or damaged/],
-      ['name,name\na,1\n', /^WEIGHTS_URL: line 1: the header has two columns "name"/],
+      [
+        gzipSync('name,weight\na,1\n').subarray(0, -4),
+        'WEIGHTS_URL: the gzip is cut off or damaged: unexpected end of file',
+      ],
     ] as const) {
       documents['/weights'] = weights;
-      const given = await rebuilt(service, variablesOf(server));
-      if (typeof reason === 'string') expect(given).to.equal(reason);
-      else expect(given).to.match(reason);
-      expect(service.server.snapshots.current?.id).to.equal(id);
+      expect(await rebuilt(service, variablesOf(server))).to.equal(reason);
       expect(await service.indices()).to.have.length(1);
     }
     expect(await weightsOf(service)).to.deep.equal({ a: 1, b: 2 });
   });
 
   it('has invalid rows, which are added to the invalid rows of the dataset', async () => {
-    const documents: Documents = {
-      '/packages': `${toCsv(packagesNamed(['a', 'b']))}9,,1,https://registry.example/\n`,
-      '/weights': 'name,weight\na,1\n,2\nb,3\n',
-    };
-    const server = await origin(documents);
+    const packages = `${toCsv(packagesNamed(['a', 'b']))}9,,1,https://registry.example/\n`;
+    const server = await origin({ '/packages': packages, '/weights': 'name,weight\na,1\n,2\nb,3\n' });
     const strict = rebuildHere({ ...variablesOf(server), DATASET_MAX_BAD_ROWS: '1' }, newSlug());
-    expect(await strict.catch(reasonOf)).to.match(
-      /^WEIGHTS_URL: line 3: name is empty \(more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows\)$/,
+    expect(await strict.catch(reasonOf)).to.equal(
+      'WEIGHTS_URL: line 3: name is empty (more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows)',
     );
     const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });
     expect(await weightsOf(lenient)).to.deep.equal({ a: 1, b: 3 });
-    const skipped = logLines.filter(({ msg }) => msg === 'an invalid row of the dataset was skipped');
-    expect(skipped.at(-1)).to.include({ place: 'WEIGHTS_URL: line 3', reason: 'name is empty' });
   });
 
   it('is rejected if fewer than half of the names that had a weight have one now, unless forced', async () => {
-    const names = Array.from({ length: 12 }, (_, i) => `n${i}`);
-    const weights = (...numbers: number[]) => `name,weight\n${numbers.map((no) => `n${no},1\n`).join('')}`;
-    const documents: Documents = {
-      '/packages': toCsv(packagesNamed(names)),
-      '/weights': weights(0, 1, 2, 3),
+    const documents = {
+      '/packages': toCsv(packagesNamed(['a', 'b', 'c'])),
+      '/weights': 'name,weight\na,1\nb,1\nc,1\n',
     };
     const server = await origin(documents);
     const service = await serve(server);
-    const reasonWith = (now: string, force?: boolean) => {
-      documents['/weights'] = now;
-      return rebuilt(service, variablesOf(server), force);
-    };
-    const rejected = async (now: string, have: number) => {
-      const id = service.server.snapshots.current?.id;
-      expect(await reasonWith(now)).to.equal(
-        `WEIGHTS_URL: of 4 names that had a weight, ${have} have one now: fewer than half; accept it with force=true or --force`,
-      );
-      expect(service.server.snapshots.current?.id).to.equal(id);
-    };
-    await rejected(weights(0), 1);
-    await rejected(weights(4, 5, 6, 7, 8, 9), 0);
-    await rejected('name,weight\nn0,1\nn1,0\nn2,0\nn3,\n', 1);
-    expect(await reasonWith(weights(2, 3, 4, 5)), 'exactly half').to.equal(undefined);
-    expect(await reasonWith(weights(9), true), 'forced').to.equal(undefined);
-    expect((await weightsOf(service))['n9']).to.equal(1);
+    documents['/weights'] = 'name,weight\na,9\nb,0\nc,\n';
+    expect(await rebuilt(service, variablesOf(server))).to.equal(
+      'WEIGHTS_URL: of 3 names that had a weight, 1 have one now: fewer than half; accept it with force=true or --force',
+    );
+    expect(await weightsOf(service)).to.deep.equal({ a: 1, b: 1, c: 1 });
+    expect(await rebuilt(service, variablesOf(server), true)).to.equal(undefined);
+    expect(await weightsOf(service)).to.deep.equal({ a: 9, b: 0, c: 0 });
   });
 
   it('is asked for with DATASET_AUTHORIZATION only at the origin of the dataset', async () => {

@@ -35,7 +35,7 @@ describe('The column weight', () => {
       );
   });
 
-  it('is optional, and an error if it is misspelled or repeated', async () => {
+  it('is optional, but an error if it is misspelled or repeated', async () => {
     expect(await weightOf('7', 'name,url,downloads')).to.equal(undefined);
     await rejects(weightOf('7', 'name,url,Weight'), /line 1: rename the column "Weight" to `weight`/);
     await rejects(weightOf('7,8', 'name,url,weight,weight'), /there are two columns `weight`/);
