@@ -5,7 +5,7 @@ import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { codePoints } from '../../src/util/unicode.js';
 import { UNCACHED } from '../support/background-reader.js';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { followNext, linksOf } from '../support/follow-next.js';
 import { useService, type Service } from '../support/service.js';
@@ -152,7 +152,7 @@ describe('Weights', function () {
     expect(walked[0]).not.to.have.property('weight');
   });
 
-  it('are a member of every entry, in /stats, and sort entries', async () => {
+  it('are a member of every entry that sorts them', async () => {
     await suite.publish(weighing(1, 2 ** 53 - 1, 5, 7));
     expect((await suite.service.get('/stats')).body).to.include({ has_weights: true });
     expect(await namesOf('/search?q=lib&sort=weight')).to.deep.equal([
@@ -171,7 +171,7 @@ describe('Weights', function () {
     expect(body.results[0].package.weight).to.equal(0);
   });
 
-  it('are not in /changes, and a changed weight alone is no change', async () => {
+  it('are not in /changes', async () => {
     await suite.publish(weighing(1, 2, 3, 4, 5));
     expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
     await suite.publish(
@@ -189,13 +189,9 @@ describe('Weights', function () {
       await suite.publish(packages);
       expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
     }
-    await suite.publish(toCsv(weighing(5, 6)).replaceAll(/^(package_no|\d+),/gm, ''));
-    expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
-    await suite.publish(toCsv(weighing(7)).replaceAll(/^(package_no|\d+),/gm, ''));
-    expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
   });
 
-  it('reject other orders, and cursors of the other order', async () => {
+  it('reject other orders and cursors of the other order', async () => {
     for (const path of ['/search?q=lib', '/similar?name=lib'])
       expectProblem(await suite.service.get(`${path}&sort=size`), 400, 'invalid_parameter');
     for (const [made, used] of [
