@@ -61,9 +61,6 @@ describe('The format pypi', () => {
     'python3 -m http.server': `<!DOCTYPE HTML><html lang="en"><body><h1>Directory listing for /simple/</h1><ul>
 <li><a href="flask/">flask/</a></li><li><a href="a-b/">a-b@</a></li><li><a href="${long}/">${long}/</a></li>
 <li><a href="readme.txt">readme.txt</a></li><li><a href="link.txt">link.txt@</a></li></ul></body></html>`,
-    lighttpd: `<!DOCTYPE html><html><body><table><tr class="d"><td class="n"><a href="../">..</a>/</td></tr>
-<tr class="d"><td class="n"><a href="flask/">flask</a>/</td></tr><tr class="d"><td class="n"><a href="a-b/">a-b</a>/</td></tr>
-<tr class="d"><td class="n"><a href="${long}/">${long}</a>/</td></tr><tr><td class="n"><a href="x">x</a></td></tr></table></body></html>`,
     Caddy: `<!DOCTYPE html><html><body><h1><a href="/">/</a><a href="../">mirror</a>/<a href="/simple/">simple</a>/</h1>
 <a href=".."><span class="go-up">Up</span></a><a href="./?sort=name&order=desc">Name</a>
 ${['flask', 'a-b', long].map((name) => `<a href="./${name}/"><svg><path d="M0"/></svg>\n<span class="name">${name}/</span></a>`).join('\n')}
