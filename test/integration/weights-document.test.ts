@@ -184,6 +184,8 @@ describe('A document of weights', function () {
     );
     const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });
     expect(await weightsOf(lenient)).to.deep.equal({ a: 1, b: 3 });
+    const skipped = logLines.findLast(({ msg }) => msg === 'an invalid row of the dataset was skipped');
+    expect(skipped).to.include({ place: 'WEIGHTS_URL: line 3', reason: 'name is empty' });
   });
 
   it('is rejected if fewer than half of the names that had a weight have one now, unless forced', async () => {
