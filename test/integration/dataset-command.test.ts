@@ -146,6 +146,8 @@ describe('npm run dataset', function () {
     const called = join(folder, 'called');
     for (const [env, script] of [
       [{ INIT_CWD: called, npm_package_json: join(ROOT, 'package.json') }, command],
+      // A script of another package, which has changed its folder.
+      [{ INIT_CWD: folder, npm_package_json: join(folder, 'package.json') }, `cd '${called}' && ${command}`],
       [{}, `cd '${called}' && ${command}`],
     ] as const) {
       const absolute = script.replace('"$@"', `"$1" '${join(ROOT, 'dist/cli/dataset.js')}'`);
