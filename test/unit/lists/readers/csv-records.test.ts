@@ -218,13 +218,19 @@ describe('readCsv', () => {
 
     const files: [what: string, csv: string | Buffer][] = [
       ['lines of 10 KiB under an open quote', `"${lines(150, line)}`],
+      ['lines of 10 KiB with doubled quotes under an open quote', `"${lines(150, '""'.repeat(5 * 1024))}`],
+      ['lines of 10 KiB that close a quote and open one', `"\n${lines(150, `",${'""'.repeat(5 * 1024)}"`)}`],
       ['lines of 10 KiB that each open a quote', lines(150, `"${line}`)],
       ['a record of 1 MiB in 99 lines', `"${lines(98, line)}"\n`],
       ['a quoted field of 1 MiB', `"${mebibyte('x')}"\n`],
       ['1 MiB of doubled quotes', `"${mebibyte('""')}"\n`],
       ['1 MiB of commas', `${mebibyte(',')}\n`],
+      ['1 MiB of commas after a quoted field', `"",${mebibyte(',')}\n`],
+      ['1 MiB of commas before a stray quote', `${mebibyte(',')}"\n`],
       ['1 MiB of empty quoted fields', `${mebibyte('"",')}\n`],
+      ['1 MiB of carriage returns in quotes', `"${mebibyte('\r')}"\n`],
       ['chunks of line feeds', lines(200_000, '')],
+      ['chunks of short quoted lines', lines(60_000, '""')],
       ['chunks of lines with stray quotes', lines(60_000, 'a"')],
       ['chunks of lines that are not UTF-8', Buffer.alloc(200_000, Buffer.from([0xff, 0x0a]))],
     ];
