@@ -9,7 +9,7 @@ import { NO_DATASET, rebuild } from '../../src/rebuild/pipeline.js';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { logLines, useService } from '../support/service.js';
+import { useService } from '../support/service.js';
 
 const OLD = bundledPackages().slice(300, 900);
 const HALF = OLD.slice(0, 300);
@@ -19,29 +19,6 @@ const answer =
   (body: string): RequestListener =>
   (_request, response) =>
     response.end(body);
-
-const NINES = '9'.repeat(800_000);
-
-// All that is rejected: test/unit/lists/{download,checked-packages,formats/package-check}.test.ts.
-const bad: [what: string, listener: RequestListener, reason: string][] = [
-  [
-    'with a row that has 800,000 digits',
-    answer(`${CSV}${NINES},a,1,https://registry.example/a\n`),
-    `line ${OLD.length + 2}: package_no "${NINES.slice(0, 64)}"… is not a number from 1 to 9007199254740991 in digits without leading zeros`,
-  ],
-  [
-    'that takes too long',
-    // Fast enough not to count as stalled.
-    trickled(CSV, 10_000, 50),
-    'the dataset could not be downloaded within 1 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)',
-  ],
-];
-
-/** Length of the longest reason, or error with its stack, that a failed rebuild has logged. */
-function longestLogged(): number {
-  const reasons = logLines.filter(({ reason }) => reason !== undefined);
-  return Math.max(...reasons.map(({ reason, err }) => JSON.stringify({ reason, err }).length));
-}
 
 describe('A bad snapshot', function () {
   this.timeout(60_000);
@@ -64,16 +41,23 @@ describe('A bad snapshot', function () {
   };
   const total = async () => (await suite.service.get('/health')).body.total_packages as number;
 
-  for (const [what, listener, reason] of bad) {
-    it(`${what} is rejected with the reason while the old snapshot stays in service`, async () => {
-      const indices = await suite.service.indices();
-      const failure = await rebuildFrom(listener);
-      expect(failure).to.equal(reason);
-      expect(failure).to.have.length.within(1, 300);
-      expect(longestLogged()).to.be.within(1, 2000);
+  it('leaves the old snapshot in service', async () => {
+    const indices = await suite.service.indices();
+    for (const [listener, reason] of [
+      [
+        answer(`${CSV}x,a,1,https://registry.example/a\n`),
+        `line ${OLD.length + 2}: package_no "x" is not a number from 1 to 9007199254740991 in digits without leading zeros`,
+      ],
+      // Fast enough not to count as stalled.
+      [
+        trickled(CSV, 10_000, 50),
+        'the dataset could not be downloaded within 1 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)',
+      ],
+    ] as const) {
+      expect(await rebuildFrom(listener)).to.equal(reason);
       expect(await suite.service.indices()).to.deep.equal(indices);
-    });
-  }
+    }
+  });
 
   it('without packages is rejected even with force=true', async () => {
     const before = await total();
@@ -82,7 +66,7 @@ describe('A bad snapshot', function () {
     expect(await total()).to.equal(before);
   });
 
-  it('that is half as large is accepted only with force=true', async () => {
+  it('that is half as large is rejected, but accepted with force=true', async () => {
     const half = answer(toCsv(HALF));
     expect(await rebuildFrom(half)).to.match(
       /^the snapshot has 300 packages, the previous one 600: smaller by more than 10 %/,

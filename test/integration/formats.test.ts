@@ -3,7 +3,7 @@ import type { JsonPaths } from '../../src/config/json-paths.js';
 import { reasonOf } from '../../src/rebuild/process/failure-reason.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { EXAMPLES, type ListExample } from '../support/lists.js';
-import { logLines, newSlug, rebuildHere, startService, type Service } from '../support/service.js';
+import { newSlug, rebuildHere, startService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const TEMPLATE = 'https://registry.example/package/{+name}';
@@ -20,8 +20,7 @@ function jsonText({ items, name, version, weight, next }: JsonPaths): string {
 }
 
 /** The entries that a service must have. */
-function entriesOf({ expected, document }: ListExample) {
-  const rows = expected(document);
+function entriesOf({ expected: rows }: ListExample) {
   const hasWeights = rows.some(({ weight }) => weight !== undefined);
   const entries = rows.map((row, i) => ({
     no: Number(row['package_no'] ?? i + 1),
@@ -96,33 +95,3 @@ for (const example of ONE_EACH) {
     });
   });
 }
-
-describe('A list with an invalid package', function () {
-  this.timeout(60_000);
-
-  it('is rejected with its place in the list, unless it may be skipped', async () => {
-    const list = ['{"name":"a"}', '{"name":""}', '', '{"name":"b\\nc"}', '{"name":"a"}', '{"name":"d"}'].join(
-      '\n',
-    );
-    const origin = await listServer(() => list);
-    const env = { DATASET_URL: origin.url, DATASET_FORMAT: 'jsonl', PACKAGE_URL_TEMPLATE: TEMPLATE };
-    const lenient = await startService({ ...env, DATASET_MAX_BAD_ROWS: '3' });
-    try {
-      expect(await rebuildHere(env, newSlug()).catch(reasonOf)).to.equal('line 2: name is empty');
-      await waitFor(async () => (await lenient.snapshot()) !== '', 'the first build', 30_000);
-      const names = (await browseAll(lenient)) as { no: number; name: string }[];
-      expect(names.map(({ no, name }) => [no, name])).to.deep.equal([
-        [1, 'a'],
-        [5, 'd'],
-      ]);
-      const skipped = logLines.filter(({ msg }) => msg === 'an invalid row of the dataset was skipped');
-      expect(skipped.map(({ reason }) => reason)).to.include.members([
-        'name is empty',
-        'name "a" is already on line 1',
-      ]);
-    } finally {
-      await lenient.end();
-      await origin.close();
-    }
-  });
-});

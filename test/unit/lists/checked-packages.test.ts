@@ -68,7 +68,7 @@ const ALREADY_LONG = `name "${'\\u0000'.repeat(10)}"… is already on line 2`;
 const LONG_ROWS = rowsOf([1, LONG], [2, LONG], 'x'.repeat(5000), [4, LONG]);
 
 describe('checkPackages', () => {
-  it('takes spellings that the name rule does not tell apart for one name, and names the first one', async () => {
+  it('takes spellings that the name rule does not tell apart for one name', async () => {
     const rows = rowsOf([1, 'Foo_Bar'], [2, 'foo.bar'], [3, 'foo-bar'], [4, 'foo--bar'], [5, 'Foo_Bar']);
     const as = (place: number, name: string) => `line ${place}: name "${name}" is already on line 2`;
     const spelled = (place: number, name: string) => `${as(place, name)}, as "Foo_Bar"`;
@@ -159,7 +159,7 @@ describe('checkPackages', () => {
     ['nothing but bad rows', rowsOf('bad quoting', 'name is empty'), NO_PACKAGES, 2],
   ];
   for (const [what, rows, message, maxBadRows] of rejected) {
-    it(`rejects ${what}, and names the first line that is wrong`, async () => {
+    it(`rejects ${what} with the first line that is wrong`, async () => {
       await rejects(check(rows, maxBadRows), { name: 'DatasetError', message });
     });
   }
@@ -213,7 +213,7 @@ describe('checkPackages', () => {
       expect(numbers.filter((no, ordinal) => dataset.ordinalOf(no) !== ordinal)).to.deep.equal([]);
     });
 
-    it('rejects a repetition of half of the numbers in reverse, and names the first line that is wrong', async () => {
+    it('names the first line that is wrong if half of the numbers repeat in reverse', async () => {
       const half = packages.slice(0, COUNT / 2);
       const [lastNo] = half.at(-1) as Short;
       const renamed = half.map(([no]): Short => [no, `other-${no}`]);

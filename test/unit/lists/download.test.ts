@@ -3,14 +3,12 @@ import { spawn } from 'node:child_process';
 import { hash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
-import { appendFile, mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { DatasetError, BadRows } from '../../../src/lists/fetch/dataset-error.js';
@@ -41,6 +39,7 @@ function noise(seed: number): string {
 }
 
 const FAILED = 'the dataset could not be downloaded:';
+const NO_ROOM = /^the dataset has more than (\d+) bytes, and the temporary folder has no room for more$/;
 const CLOSED = `${FAILED} the connection was closed before the end`;
 
 /** Gzip with the given time in its header. */
@@ -151,7 +150,7 @@ describe('download', () => {
   }
 
   describe('from a file', () => {
-    it('returns the packages any number of times even if the file changes, with the digest of the packages', async () => {
+    it('returns the packages any number of times even if the file changes', async () => {
       const padded = [1, 100, 100_000].map((zeros) => Buffer.concat([gzipSync(CSV), Buffer.alloc(zeros)]));
       const digests = new Set<string>();
       for (const [content, original] of [
@@ -192,7 +191,7 @@ describe('download', () => {
       expect(new Set(digests).size).to.equal(lists.length);
     });
 
-    it('fails if the gzip is damaged, or followed by other data', async () => {
+    it('fails if the gzip is damaged or followed by other data', async () => {
       const zipped = gzipSync(LONG_CSV);
       for (const content of [
         zipped.subarray(0, 5),
@@ -208,12 +207,6 @@ describe('download', () => {
           /^(the gzip is cut off or damaged|line \d+): ./,
         );
       }
-    });
-
-    it('is read from xz, too', async () => {
-      const xz =
-        '/Td6WFoAAAFpIt42AgAhARwAAAAQz1jMAQAlbmFtZSx1cmwKYSxodHRwczovL3JlZ2lzdHJ5LmV4YW1wbGUvYQoAAAAkViuuAAE6Jq/uIteQQpkNAQAAAAABWVo=';
-      expect(await outcomeOf(await fileOf(Buffer.from(xz, 'base64')))).to.equal('1 packages');
     });
 
     it('rejects a file that somebody writes to', async () => {
@@ -234,23 +227,16 @@ describe('download', () => {
       for (const outcome of outcomes) expect(outcome).to.be.oneOf([LONG_CSV, CSV]);
     });
 
-    it('rejects addresses that lead to no readable file, without waiting for the writer of a pipe', async () => {
+    it('rejects addresses that lead to no file, without waiting for the writer of a pipe', async () => {
       const folder = new URL('.', await fileOf(CSV)).href;
-      const pipe = `${folder}pipe`;
-      const socket = `${folder}socket`;
-      await once(spawn('mkfifo', [fileURLToPath(pipe)], { stdio: 'ignore' }), 'exit');
-      const server = createServer().listen(fileURLToPath(socket));
-      await once(server, 'listening');
+      await once(spawn('mkfifo', [fileURLToPath(`${folder}pipe`)], { stdio: 'ignore' }), 'exit');
       for (const [url, reason] of [
         [`${folder}missing`, 'there is no file at the path of the dataset'],
         [folder, 'the path of the dataset is a folder: name the file in it'],
-        [pipe, 'the path of the dataset is a pipe: name a file'],
-        [socket, `${FAILED} ENXIO: no such device or address, open '${fileURLToPath(socket)}'`],
-        ['http://127.0.0.1:1/', `${FAILED} connect ECONNREFUSED 127.0.0.1:1`],
+        [`${folder}pipe`, 'the path of the dataset is a pipe: name a file'],
       ] as const) {
         expect(await outcomeOf(url)).to.equal(reason);
       }
-      await once(server.close(), 'close');
     });
   });
 
@@ -267,22 +253,14 @@ describe('download', () => {
         : takenAt.toISOString();
     }
 
-    async function dateOfResponse(content: string | Buffer, lastModified?: string): Promise<string> {
-      const headers = lastModified === undefined ? {} : { 'Last-Modified': lastModified };
-      return dateOf(await serve(answer(content, 200, headers)));
-    }
-
     it('by the gzip header of a file, else by its last change, else by the current time', async () => {
       const zipped = gzipAt(CSV, JANUARY);
-      const hourFromNow = inMs(3_600_000);
       const dates: [content: string | Buffer, changedAt: string | number, date: string][] = [
         [zipped, MAY, JANUARY],
         [CSV, MAY, MAY],
         [gzipAt(CSV, 0), MAY, MAY],
-        [gzipAt(CSV, hourFromNow), MAY, MAY],
         [gzipAt(CSV, inMs(60_000)), MAY, 'now'],
-        [CSV, hourFromNow, 'now'],
-        [CSV, 0, 'now'],
+        [CSV, inMs(3_600_000), 'now'],
       ];
       for (const [content, changedAt, date] of dates) {
         const url = await fileOf(content);
@@ -291,33 +269,22 @@ describe('download', () => {
       }
     });
 
-    it('by Last-Modified, rather than by the gzip header', async () => {
-      const content = gzipAt(CSV, JANUARY);
-      expect(await dateOfResponse(content, 'Mon, 06 May 2024 07:08:09 GMT')).to.equal(MAY);
-      // The clock of the server is fast.
-      expect(await dateOfResponse(content, inMs(60_000))).to.equal('now');
+    it('by Last-Modified, else by the gzip header, else by the current time', async () => {
+      const responses: [lastModified: string, content: string | Buffer, date: string][] = [
+        ['Mon, 06 May 2024 07:08:09 GMT', gzipAt(CSV, JANUARY), MAY],
+        // The clock of the server is fast.
+        [inMs(60_000), gzipAt(CSV, JANUARY), 'now'],
+        // What servers send for unknown times, a day that does not exist, and text with a number.
+        ['Thu, 01 Jan 1970 00:00:00 GMT', gzipAt(CSV, JANUARY), JANUARY],
+        ['Sat, 31 Feb 2024 00:00:00 GMT', gzipAt(CSV, JANUARY), JANUARY],
+        ['version 3', gzipAt(CSV, 0), 'now'],
+        [inMs(3_600_000), gzipAt(CSV, inMs(3_600_000)), 'now'],
+      ];
+      for (const [lastModified, content, date] of responses) {
+        const url = await serve(answer(content, 200, { 'Last-Modified': lastModified }));
+        expect(await dateOf(url), lastModified).to.equal(date);
+      }
     });
-
-    const unknown: [what: string, lastModified: string | undefined][] = [
-      ['missing', undefined],
-      ['in the year 10000', 'Sat, 01 Jan 10000 00:00:00 GMT'],
-      ['in the year 0', 'Sat, 01 Jan 0000 00:00:00 GMT'],
-      ['before 1970', 'Fri, 01 Jan 1960 00:00:00 GMT'],
-      ['the beginning of 1970, which servers send for unknown times', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-      ['a day that does not exist', 'Sat, 31 Feb 2024 00:00:00 GMT'],
-      ['text with a number', 'version 3'],
-      ['in the obsolete format of asctime', 'Mon May  6 07:08:09 2024'],
-      ['in the obsolete format of RFC 850', 'Monday, 06-May-24 07:08:09 GMT'],
-      ['an hour from now', inMs(3_600_000)],
-    ];
-    for (const [what, lastModified] of unknown) {
-      it(`by the gzip header, else by the current time, if Last-Modified is ${what}`, async () => {
-        expect(await dateOfResponse(gzipAt(CSV, JANUARY), lastModified)).to.equal(JANUARY);
-        for (const content of [gzipAt(CSV, 0), gzipAt(CSV, inMs(3_600_000)), CSV]) {
-          expect(await dateOfResponse(content, lastModified)).to.equal('now');
-        }
-      });
-    }
   });
 
   describe('over HTTP', () => {
@@ -369,15 +336,19 @@ describe('download', () => {
       expect(asked).to.deep.equal([undefined, '"one"', undefined, modified, '"one"', undefined, undefined]);
     });
 
-    it('accepts encodings that change nothing, and sends what some servers require', async () => {
+    it('accepts encodings that change nothing', async () => {
       for (const encoding of ['', 'identity', 'gzip, identity', 'aws-chunked', 'utf-8', 'GZIP']) {
-        const url = await serve((request, response) => {
-          const isComplete = /^package-registry-search\/\d/.test(request.headers['user-agent'] ?? '');
-          response.statusCode = isComplete && request.headers.accept === '*/*' ? 200 : 403;
-          response.setHeader('Content-Encoding', encoding).end(CSV);
-        });
+        const url = await serve(answer(CSV, 200, { 'Content-Encoding': encoding }));
         expect(await textOf(url), encoding).to.equal(CSV);
       }
+    });
+
+    it('sends the headers that some servers require', async () => {
+      const url = await serve(({ headers }, response) => {
+        const isComplete = /^package-registry-search\/\d/.test(headers['user-agent'] ?? '');
+        response.writeHead(isComplete && headers.accept === '*/*' ? 200 : 403).end(CSV);
+      });
+      expect(await textOf(url)).to.equal(CSV);
     });
 
     it('says why none of the addresses of a host responds', async () => {
@@ -387,19 +358,6 @@ describe('download', () => {
       expect(await outcome).to.equal(
         `${FAILED} connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1`,
       );
-    });
-
-    it('waits for a slow address of a host, although another one is unreachable', async () => {
-      const busy = await busyServer(CSV);
-      const url = `http://registry.example:${busy.port}/`;
-      try {
-        const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () => textOf(url));
-        // Longer than the 250 ms after which Node itself would try the next address.
-        setTimeout(busy.release, 500);
-        expect(await outcome).to.equal(CSV);
-      } finally {
-        await busy.close();
-      }
     });
 
     const http = 'HTTP/1.1 200 OK\r\n';
@@ -423,14 +381,7 @@ describe('download', () => {
       });
     }
 
-    it('rejects invalid HTTP, and a response without a length whose connection is reset', async () => {
-      for (const url of [
-        await serveRaw('x'.repeat(60_000)),
-        await serveRaw(`${http}Transfer-Encoding: chunked\r\n\r\nthis is no length`),
-        await serveRaw('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
-      ]) {
-        expect(await outcomeOf(url)).to.match(/^the dataset could not be downloaded: ./);
-      }
+    it('rejects a response without a length whose connection is reset', async () => {
       // Several times: on a busy machine, a reset sometimes passes as the end of the response.
       const reset = (socket: Socket) => void setTimeout(() => socket.resetAndDestroy());
       const resets = Array.from({ length: 5 }, async () =>
@@ -476,7 +427,6 @@ describe('download', () => {
       ['without the last line end', answer(CSV.slice(0, -1)), 'line 2: the last record does not end with a line end, so the file may be cut off'],
       ['without the last byte of its gzip', answer(gzipSync(CSV).subarray(0, -1)), 'the gzip is cut off or damaged: unexpected end of file'],
       ['that is empty', answer(''), 'the dataset is empty'],
-      ['that is gzip of nothing', answer(gzipSync('')), 'the dataset is empty'],
       ['of a header alone', answer('name,url\n'), 'the dataset has a header and no packages'],
       ['with lines that end with CR', answer(CSV.replaceAll('\n', '\r')), 'line 1 (the header): lines end with CR alone: end them with LF or CRLF'],
       ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the document is compressed twice'],
@@ -485,13 +435,12 @@ describe('download', () => {
         [`that is compressed by ${by}`, answer(Buffer.from(start, 'hex')), `this is compressed by ${by}: compress it with gzip`]),
       ...[`\ufeff${CSV}`, CSV].map((body) => Buffer.from(body, 'utf16le')).flatMap((body) => [body, Buffer.from(body).swap16(), gzipSync(body)]).map((body, i): Bad =>
         [`in UTF-16, form ${i}`, answer(body), 'this is UTF-16 or UTF-32: save it as UTF-8']),
-      ['that is cut off in its xz', answer(Buffer.from('fd377a585a00', 'hex')), 'the xz is cut off or damaged: get_next_output failed with error code 8'],
       ['that is a spreadsheet', answer('PK\x03\x04, and so on'), 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
-      ...[204, 206, 304, 400, 403, 404, 410, 500, 503].map((code): Bad =>
+      ...[204, 206, 304, 404, 500].map((code): Bad =>
         [`with status ${code}`, answer([204, 304].includes(code) ? undefined : CSV, code), `${SERVER} responded with ${code} instead of 200`]),
-      ...['br', 'deflate', 'zstd', 'gzip, br'].map((name): Bad =>
+      ...['br', 'gzip, br'].map((name): Bad =>
         [`with content encoding ${name}`, answer(CSV, 200, { 'Content-Encoding': name }), `${SERVER} uses the content encoding "${name}": only gzip is supported`]),
-      ...['http://[', 'file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name'].map((Location): Bad =>
+      ...['http://[', 'file:///etc/hostname'].map((Location): Bad =>
         [`that redirects to ${Location}`, answer('', 302, { Location }), REDIRECTED]),
     ]; // prettier-ignore
     for (const [what, listener, reason] of bad) {
@@ -516,19 +465,17 @@ describe('download', () => {
     const SLOW = `${FAILED} fewer than 10240 bytes arrived within 0.3 s`;
     const DEADLINE = 'the dataset could not be downloaded within 0.5 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)';
     const head = `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`;
-    const hints = { link: '</style.css>; rel=preload' };
     const noWindow = { timeoutMs: 500, windowMs: timeoutMs };
 
     const slow: [what: string, listener: RequestListener, reason: string, limits?: Limits][] = [
       ['never responds', () => undefined, LATE],
       ['trickles its headers', repeating(({ socket }, i) => socket?.write(head.charAt(i))), LATE],
-      ['sends early hints forever', repeating((response) => response.writeEarlyHints(hints)), LATE],
       ['sends headers and nothing else', (_request, response) => response.flushHeaders(), SLOW],
       ['trickles the body', trickled('', 1, 20), SLOW],
       ['sends fast and forever', trickled('', 20_000, 20), DEADLINE, noWindow],
       ['redirects slowly', repeating((response, i) => i === 7 && response.writeHead(302, { Location: '/' }).end()), DEADLINE, noWindow],
     ]; // prettier-ignore
-    it('gives up after a while without a response or without progress, and at the deadline, not earlier', async () => {
+    it('gives up without a response, without progress or at the deadline, not earlier', async () => {
       const began = performance.now();
       const outcomes = slow.map(async ([what, listener, , limits]) => {
         return [what, await outcomeOf(await serve(listener), { windowMs, ...limits })];
@@ -538,88 +485,30 @@ describe('download', () => {
     });
   });
 
-  describe('with little free space', () => {
-    /** In bytes. Engines may write a part of it during a test: long exports are 24 MB of packages. */
-    const ROOM = 64 * 2 ** 20;
-    const NO_ROOM = /^the dataset has more than (\d+) bytes, and the temporary folder has no room for more$/;
-    /** A file system to which little else is written, if any: the data of test engines. */
-    const quiet = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-    let small: string;
-    /** Reserves everything but `ROOM`. */
-    let reservedBytes: number;
-
-    async function freeBytes(): Promise<number> {
-      const { bavail, bsize } = await statfs(small);
-      return bavail * bsize;
-    }
-
-    beforeEach(async () => {
-      small = await mkdtemp(join(quiet, 'package-registry-search-test-'));
-      env['TMPDIR'] = small;
-      reservedBytes = (await freeBytes()) - ROOM;
-    });
-
-    afterEach(async () => {
-      env['TMPDIR'] = scratch;
-      await rm(small, { recursive: true });
-    });
-
-    it('stops copying a download of unknown length while reserved space is left', async () => {
-      let line = 0;
-      const address = `https://registry.example/${'a'.repeat(1900)}`;
-      const rows = () => Array.from({ length: 100 }, () => `a${line++},${address}\n`).join('');
-      const url = await serve((_request, response) => {
-        response.write('name,url\n');
-        const send = () => {
-          while (line < 100_000 && response.write(rows()));
-        };
-        response.on('drain', send);
-        send();
-      });
-      // What engines write or delete meanwhile changes the room.
-      let [last, least, freed] = [ROOM, ROOM, 0];
-      const sample = async () => {
-        const room = (await freeBytes()) - reservedBytes;
-        freed += Math.max(0, room - last);
-        [last, least] = [room, Math.min(least, room)];
+  it('stops copying a download of unknown length while reserved space is left', async () => {
+    // A file system to which little else is written, if any: the data of test engines.
+    const small = await mkdtemp(
+      join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'package-registry-search-test-'),
+    );
+    const { bavail, bsize } = await statfs(small);
+    const room = 64 * 2 ** 20;
+    const url = await serve((_request, response) => {
+      const rows = `a,https://registry.example/${'a'.repeat(1900)}\n`.repeat(100);
+      const send = () => {
+        while (response.write(rows));
       };
-      const sampling = setInterval(() => void sample(), 10);
-      const outcome = await outcomeOf(url, { reservedBytes }).finally(() => clearInterval(sampling));
-      // The download itself hides a part of what was freed.
-      expect(Number(NO_ROOM.exec(outcome)?.[1])).to.be.at.most(ROOM + 2 * freed);
-      // Not too early, whoever has used the room.
-      expect(least).to.be.below(ROOM / 2);
-      expect(await readdir(small), 'left behind').to.deep.equal([]);
+      response.on('drain', send).write('name,url\n');
+      send();
     });
-
-    it('stops a slow download when others fill the disk', async () => {
-      const row = 'a,https://registry.example/a\n';
-      const url = await serve((_request, response) => {
-        response.write(`name,url\n`);
-        const timer = setInterval(() => response.write(row.repeat(40)), 20);
-        response.on('close', () => clearInterval(timer));
-      });
-      let isDownloading = true;
-      // Repeated, because engines may delete files meanwhile.
-      const fill = async () => {
-        await pause(200);
-        while (isDownloading) {
-          const bytes = (await freeBytes()) - reservedBytes + ROOM;
-          if (bytes > 0) await appendFile(join(small, 'of-others'), Buffer.alloc(bytes));
-          await pause(50);
-        }
-      };
-      const download = outcomeOf(url, { reservedBytes, timeoutMs: 6000 }).finally(
-        () => (isDownloading = false),
-      );
-      const [outcome] = await Promise.all([download, fill()]);
-      expect(outcome).to.match(NO_ROOM);
-      expect(await readdir(small), 'left behind').to.deep.equal(['of-others']);
-    });
-
-    it('accepts a dataset that fits', async () => {
-      expect(await textOf(await serve(answer(LONG_CSV)), { reservedBytes })).to.equal(LONG_CSV);
-    });
+    env['TMPDIR'] = small;
+    const outcome = await outcomeOf(url, { reservedBytes: bavail * bsize - room }).finally(
+      () => (env['TMPDIR'] = scratch),
+    );
+    const [, bytes] = NO_ROOM.exec(outcome) ?? expect.fail(outcome);
+    // What engines write or delete meanwhile changes the room.
+    expect(Number(bytes)).to.be.within(room / 8, room * 4);
+    expect(await readdir(small), 'left behind').to.deep.equal([]);
+    await rm(small, { recursive: true });
   });
 
   it('is in a file without a name until it is closed, so that a killed process leaves nothing', async () => {
@@ -644,37 +533,6 @@ describe('download', () => {
     expect(await outcome).to.equal('no file can be created in the temporary folder (TMPDIR): ENOENT');
   });
 });
-
-/** A server on 127.0.0.1 whose queue of connections is full until `release`: the kernel drops the next one, which is tried again. */
-async function busyServer(
-  body: string,
-): Promise<{ port: number; release: () => void; close: () => Promise<void> }> {
-  const gate = new Int32Array(new SharedArrayBuffer(4));
-  const code = `
-    const { parentPort, workerData: { body, gate } } = require('node:worker_threads');
-    const server = require('node:http').createServer((_request, response) => response.end(body));
-    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
-      parentPort.postMessage(server.address().port);
-      Atomics.wait(gate, 0, 0);
-    });`;
-  const worker = new Worker(code, { eval: true, workerData: { body, gate } });
-  const [port] = (await once(worker, 'message')) as [number];
-  const waiting = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
-  await Promise.all(waiting.map((socket) => once(socket, 'connect')));
-  const release = () => {
-    Atomics.store(gate, 0, 1);
-    Atomics.notify(gate, 0);
-  };
-  return {
-    port,
-    release,
-    close: async () => {
-      release();
-      for (const socket of waiting) socket.destroy();
-      await worker.terminate();
-    },
-  };
-}
 
 /** Files of downloads that this process has open. */
 async function openFiles(): Promise<number> {

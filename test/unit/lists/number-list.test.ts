@@ -66,7 +66,7 @@ describe('NumberList', function () {
     expect([list.length, list.indexOf(high)]).to.deep.equal([3, 2]);
   });
 
-  it('is empty once it was cleared, and can be filled again', () => {
+  it('can be filled again once it was cleared', () => {
     const list = listOf(numbers);
     list.clear();
     expectList(list, []);

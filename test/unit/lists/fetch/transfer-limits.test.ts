@@ -1,5 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import { PassThrough, Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { enforceMinimumRate } from '../../../../src/lists/fetch/transfer-limits.js';
@@ -35,13 +35,8 @@ describe('enforceMinimumRate', () => {
   const trickle: Pieces = Array.from({ length: 20 }, () => [50, 100]);
 
   const transfers: [what: string, pieces: Pieces, consumerMs?: number][] = [
-    ['passes on nothing', []],
-    ['passes on a single byte', [[0, 1]]],
-    ['passes on the minimum in each window, and a small last piece', [[150, 10_240], [150, 10_240], [150, 10_240], [150, 1]]],
-    ['passes on the minimum in several pieces', [[50, 100], [50, 10_140], [120, 1_000_000], [120, 5]]],
+    ['passes on the minimum in each window with a small last piece', [[150, 10_240], [150, 10_240], [150, 10_240], [150, 1]]],
     ['passes on data that its consumer takes slowly', [[0, 5000], [460, 5000]], WINDOW_MS],
-    ['fails if nothing arrives', [[1000, 1]]],
-    ['fails if bytes trickle', trickle],
     ['fails if bytes trickle after the first window', [[0, 100_000], ...trickle]],
     ['fails if one byte less than the minimum arrives in time', [[0, 10_239], [500, 1]]],
   ]; // prettier-ignore
@@ -56,10 +51,4 @@ describe('enforceMinimumRate', () => {
       else expect(await received).to.equal(pieces.reduce((sum, [, bytes]) => sum + bytes, 0));
     });
   }
-
-  it('fails at once if it was aborted before', async () => {
-    const reason = new Error('the server is stopping');
-    const timeouts = { windowMs: 60_000, signal: AbortSignal.abort(reason) };
-    await rejects(bytesOf(enforceMinimumRate(new PassThrough(), timeouts)), reason);
-  });
 });

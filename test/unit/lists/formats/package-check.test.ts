@@ -53,7 +53,7 @@ describe('PackageCheck', () => {
       }
     });
 
-    it('numbers rows by position, and counts bad rows and each record of several lines once', async () => {
+    it('numbers rows by position, with bad rows and records of several lines', async () => {
       const rows = await rowsOf('name\na\nb\n\nx"y\n"c\nd"\ne,f\ng\n', TEMPLATE);
       const numbers = rows.map((row) => `${row.line}: ${'entry' in row ? row.entry.no : 'bad'}`);
       expect(numbers).to.deep.equal(['2: 1', '3: 2', '4: bad', '5: bad', '6: bad', '8: bad', '9: 7']);

@@ -31,7 +31,7 @@ describe('The format packagist', () => {
     expect(requests).to.have.length(4);
   });
 
-  it('prefers the list of available packages, wherever it is, and then the list', async () => {
+  it('prefers the available packages, then the list', async () => {
     const all = {
       packages: { 'a/a': {} },
       includes: { x: {} },
@@ -63,50 +63,4 @@ describe('The format packagist', () => {
       expect(outcome, JSON.stringify(root)).to.deep.equal([{ name: 'a/a' }, { name: 'b/b' }]);
     }
   });
-
-  for (const [what, root, reason] of [
-    [
-      'patterns alone',
-      { 'available-package-patterns': ['a/*'], packages: [] },
-      'the repository has no list of its packages, only available-package-patterns',
-    ],
-    [
-      'a lazy address alone',
-      { 'metadata-url': '/p2/%package%.json', packages: {} },
-      'the repository has no list of its packages, only metadata-url',
-    ],
-    [
-      'an address of another origin',
-      { includes: { 'http://127.0.0.2:1/x': {} } },
-      'an address in the document leads to http://127.0.0.2:1 instead of ORIGIN',
-    ],
-    [
-      'a file that is missing',
-      { includes: { x: {} } },
-      "included file 1: the dataset's server responded with 404 instead of 200",
-    ],
-    ['no package', { packages: [] }, 'the list has no packages'],
-    ['a name that is a number', { packageNames: [1] }, 'packageNames[0]: name is not a string: "1"'],
-    [
-      'packages in an array',
-      { packages: [{ name: 'a/a' }] },
-      'packages[0]: name is not a string: it is missing',
-    ],
-    [
-      'nothing of a repository',
-      { name: 'a/a', require: {} },
-      'expected `packageNames`, or the packages.json of a Composer repository',
-    ],
-    [
-      'a list that is a file',
-      { list: 'file:///etc/hostname' },
-      'an address in the document leads to file: instead of ORIGIN',
-    ],
-    ['a list without names', { list: '/repo/packages.json' }, 'list: expected names in `packageNames`'],
-  ] as const) {
-    it(`rejects a repository with ${what}`, async () => {
-      const { outcome, origin } = await convertFrom({ '/repo/packages.json': root });
-      expect(outcome).to.equal(reason.replace('ORIGIN', origin));
-    });
-  }
 });

@@ -39,6 +39,9 @@ describe('readLines', () => {
     ));
 });
 
+const byKey = (a: JsonMember, b: JsonMember) => (String(a.key) < String(b.key) ? -1 : 1);
+const KINDS = { '': 'object', 'a.list': 'array', map: 'object' };
+
 describe('readJson', () => {
   it('has the values at its paths, however the text is cut into chunks', () =>
     fc.assert(
@@ -63,13 +66,8 @@ describe('readJson', () => {
             ...Object.entries(read.map).map(([key, item]) => ({ parent: 'map', key, value: item })),
             { parent: '', key: 'last', value: read.last },
           ].map((member) => ({ ...member, isLossy: false }));
-          const byKey = (a: JsonMember, b: JsonMember) => (String(a.key) < String(b.key) ? -1 : 1);
           expect([...found].sort(byKey)).to.deep.equal(expected.sort(byKey));
-          expect(Object.fromEntries(containers)).to.deep.equal({
-            '': 'object',
-            'a.list': 'array',
-            map: 'object',
-          });
+          expect(Object.fromEntries(containers)).to.deep.equal(KINDS);
         },
       ),
     ));
