@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { convert, useListServer, type Answer } from '../../support/list-server.js';
+import { jsonPaths } from '../../../src/config/json-paths.js';
+import { convert, cutOff, inTurn, useListServer, type Answer } from '../../support/list-server.js';
 
 /** `u:p` and `other:secret`, as browsers and curl send them. */
 const BASIC = `Basic ${btoa('u:p')}`;
@@ -83,6 +84,88 @@ describe('Inputs that users of other services reported', () => {
       expect(requests.map(({ headers }) => headers.authorization)).to.deep.equal([
         BASIC, BASIC, OTHER, OTHER, undefined, BASIC, BASIC,
       ]); // prettier-ignore
+    });
+  });
+
+  describe('A list with page numbers (json, pages=page)', () => {
+    /** Pages of two names, however many there are; unless `page` is a number from 1, the first page. */
+    const paged = (names: readonly string[], parameter = 'page') =>
+      serve(({ searchParams }) => {
+        const page = Number(searchParams.get(parameter)) || 1;
+        return JSON.stringify(names.slice(2 * page - 2, 2 * page).map((n) => ({ n })));
+      });
+    const paths = { items: [], name: ['n'], pages: ['page'] };
+
+    it('is read until a page has no items', async () => {
+      for (const names of [['a'], ['a', 'b'], ['a', 'b', 'c'], ['a', 'b', 'c', 'd', 'e', 'f', 'g']]) {
+        const { origin, requests } = await paged(names);
+        const rows = await convert('json', `${origin}/packages`, { paths });
+        expect(rows).to.deep.equal(names.map((name) => ({ name })));
+        const pages = Math.ceil(names.length / 2) + 1;
+        expect(requests.map(({ url }) => url)).to.deep.equal(
+          Array.from({ length: pages }, (_, i) => `/packages?page=${i + 1}`),
+        );
+      }
+      const { origin } = await paged([]);
+      expect(await convert('json', `${origin}/packages`, { paths })).to.equal('the list has no packages');
+    });
+
+    it('begins at 1 whatever the address has, and keeps its other parameters', async () => {
+      const { origin, requests } = await paged(['a', 'b', 'c'], 'page[number]');
+      const options = { paths: { ...paths, pages: ['page[number]'] } };
+      const rows = await convert('json', `${origin}/?sort=name&page[number]=2&page[number]=9`, options);
+      expect(rows).to.have.length(3);
+      expect(requests[0]?.url).to.equal('/?sort=name&page%5Bnumber%5D=1');
+      expect(requests.at(-1)?.url).to.equal('/?sort=name&page%5Bnumber%5D=3');
+    });
+
+    it('is rejected if a page repeats the one before, as if the server ignored the parameter', async () => {
+      const reason = 'it repeats the page before: the server may ignore `page` (DATASET_JSON)';
+      const { origin, requests } = await serve(() => JSON.stringify([{ n: 'a' }, { n: 'b' }]));
+      expect(await convert('json', origin, { paths })).to.equal(`page 2: ${reason}`);
+      expect(requests).to.have.length(2);
+      // The last page again and again.
+      const last = await serve(({ searchParams }) =>
+        JSON.stringify([{ n: String(Math.min(3, Number(searchParams.get('page')))) }]),
+      );
+      expect(await convert('json', last.origin, { paths })).to.equal(`page 4: ${reason}`);
+      // Versions of one package, on two pages.
+      const versions = await serve(({ searchParams }) =>
+        JSON.stringify(Number(searchParams.get('page')) > 2 ? [] : [{ n: 'a', v: searchParams.get('page') }]),
+      );
+      const rows = await convert('json', versions.origin, { paths: { ...paths, version: ['v'] } });
+      expect(rows).to.deep.equal([{ name: 'a', version: '2' }]);
+    });
+
+    it('reads an interrupted page again, and follows `Link` and `next` first', async () => {
+      const long = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ n: `name-${i}` })));
+      const broken = await serve(
+        inTurn(
+          cutOff(long),
+          () => long,
+          () => '[]',
+        ),
+      );
+      expect(await convert('json', broken.origin, { paths })).to.have.length(20_000);
+      expect(broken.requests.map(({ url }) => url)).to.deep.equal(['/?page=1', '/?page=1', '/?page=2']);
+      const linked = await serve(({ search }) => {
+        if (search === '?page=1')
+          return (response) => response.setHeader('Link', '<?after=a>; rel="next"').end('[{"n":"a"}]');
+        return search === '?page=3' ? '[]' : `[{"n":"b"}]`;
+      });
+      expect(await convert('json', linked.origin, { paths })).to.deep.equal([{ name: 'a' }, { name: 'b' }]);
+      expect(linked.requests.map(({ url }) => url)).to.deep.equal(['/?page=1', '/?after=a', '/?page=3']);
+    });
+
+    it('is set by DATASET_JSON', () => {
+      expect(jsonPaths.parse('name=name pages=page')).to.deep.equal({
+        items: [],
+        name: ['name'],
+        next: undefined,
+        pages: ['page'],
+      });
+      for (const text of ['pages=', 'pages=a:b', 'pages=page pages=p'])
+        expect(jsonPaths.safeParse(text).success, text).to.equal(false);
     });
   });
 });
