@@ -3,7 +3,7 @@ import type { JsonPaths } from '../../config/json-paths.js';
 import { OPTIONAL_FIELDS, withOptional, type OptionalField } from '../../snapshot/package-fields.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import type { Document, Documents } from '../fetch/documents.js';
-import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../readers/json-members.js';
+import { DOT, JSON_HEADERS, readJson, type Containers, type JsonMember } from '../readers/json-members.js';
 import { textOf } from './package-check.js';
 import { NameTable } from './name-table.js';
 import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './list-format.js';
@@ -58,9 +58,9 @@ export function jsonFormat(maxPages: number): Format {
 
 /**
  * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` has the paths of the
- * items and their fields. The address of the next page is the value of a member, is built from a token in a member, or
- * is in `Link` (RFC 8288), or has the number of the page. If packages are published while the pages are read, a package may appear on two pages; the
- * last entry wins.
+ * items and their fields. The address of the next page is the value of a member, is built from a token in a member, is
+ * in `Link` (RFC 8288), or has the number of the page. If packages are published while the pages are read, a package
+ * may appear on two pages; the last entry wins.
  */
 export const json = jsonFormat(MAX_PAGES);
 
@@ -72,19 +72,25 @@ async function* readPage(
   progress: Progress,
 ): AsyncGenerator<ListedPackage[], string | undefined> {
   const document = await documents.open(url, `page ${progress.page}`, JSON_HEADERS);
-  const parent = paths.items.join('.');
-  const nextPath = paths.next?.path.join('.');
+  const parents = spellings(paths.items);
+  const nextPaths = paths.next === undefined ? [] : spellings(paths.next.path);
   const containers: Containers = new Map();
-  let next: unknown;
+  /** In the order of `nextPaths`. */
+  const nextValues: unknown[] = [];
+  /** The path of the items that were read. A better path may follow in the document. */
+  let used: string | undefined;
   let count = 0;
   const hash = createHash('sha256');
-  const wanted = [[...paths.items, '*'].join('.'), ...(nextPath === undefined ? [] : [nextPath])];
+  const wanted = [...parents.map((parent) => (parent === '' ? '*' : `${parent}.*`)), ...nextPaths];
   for await (const members of readJson(document.text(), wanted, containers)) {
     const items: ListedPackage[] = [];
+    const best = parents.find((parent) => containers.has(parent));
     for (const member of members) {
-      if (nextPath !== undefined && pathOf(member) === nextPath) next = member.value;
-      else if (member.parent === parent) items.push(toPackage(member, paths));
+      const rank = nextPaths.indexOf(pathOf(member));
+      if (rank !== -1) nextValues[rank] = member.value;
+      else if (member.parent === best) items.push(toPackage(member, paths));
     }
+    if (items.length > 0) used ??= best;
     for (const key of progress.absent)
       if (items.some((item) => item[key] !== undefined)) progress.absent.delete(key);
     if (paths.pages !== undefined)
@@ -92,8 +98,12 @@ async function* readPage(
     count += items.length;
     yield items;
   }
-  if (!containers.has(parent))
-    throw new DatasetError(`expected an array or map at \`${parent}\` (DATASET_JSON)`);
+  const best = parents.find((parent) => containers.has(parent));
+  if (best === undefined)
+    throw new DatasetError(`expected an array or map at \`${paths.items.join('.')}\` (DATASET_JSON)`);
+  if (used !== undefined && used !== best)
+    throw new DatasetError(`two members match \`${paths.items.join('.')}\` (DATASET_JSON)`);
+  const next = nextValues.find((value) => value !== undefined);
   const following = nextPage(documents, document, url, paths, next);
   if (following !== undefined || paths.pages === undefined || count === 0) return following;
   const parameter = paths.pages.join('.');
@@ -112,8 +122,17 @@ function withParameter(url: string, parameter: string, value: string): string {
   return page.href;
 }
 
+/** All paths in which a member's own name has some of the dots. Those with long names first come first. */
+function spellings([first = '', ...names]: readonly string[]): string[] {
+  return names.reduce(
+    (paths, name) => paths.flatMap((path) => [`${path}${DOT}${name}`, `${path}.${name}`]),
+    [first],
+  );
+}
+
 function pathOf({ parent, key }: JsonMember): string {
-  return parent === '' ? `${key}` : `${parent}.${key}`;
+  const name = String(key).replaceAll('.', DOT);
+  return parent === '' ? name : `${parent}.${name}`;
 }
 
 /** @throws {DatasetError} if an item of an array is an object, and `paths.name` is undefined. */
@@ -130,8 +149,15 @@ function toPackage({ key: at, value, isLossy }: JsonMember, paths: JsonPaths): L
   );
 }
 
+/** The value at a path. A name of a member may have some of the dots; the longest name wins. */
 function memberAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce((object, name) => (isObject(object) ? object[name] : undefined), value);
+  if (path.length === 0 || !isObject(value)) return path.length === 0 ? value : undefined;
+  for (let count = path.length; count > 0; count--) {
+    const name = path.slice(0, count).join('.');
+    const found = Object.hasOwn(value, name) ? memberAt(value[name], path.slice(count)) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** @param member the value at the path in `next`; undefined if there is none. */

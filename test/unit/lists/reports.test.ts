@@ -168,4 +168,87 @@ describe('Inputs that users of other services reported', () => {
         expect(jsonPaths.safeParse(text).success, text).to.equal(false);
     });
   });
+
+  describe('Members of JSON whose own names have dots', () => {
+    const read = async (paths: string, ...pages: unknown[]) => {
+      const { origin } = await serve(inTurn(...pages.map((page) => () => JSON.stringify(page))));
+      return convert('json', `${origin}/list`, { paths: jsonPaths.parse(paths) });
+    };
+    const map = { z: { version: 1 }, 'y.z': { version: 2 } };
+    const listed = [
+      { name: 'z', version: '1' },
+      { name: 'y.z', version: '2' },
+    ];
+
+    it('are found by `items`, with some or all of the dots of the path', async () => {
+      for (const document of [
+        { 'packages.conda': map },
+        { packages: { conda: map } },
+        { info: { packages: {} }, packages: 1, 'packages.conda': map },
+        { 'packages.conda': map, packages: { conda: { x: {} } } },
+        { packages: { conda: { x: {} } }, 'packages.conda': map },
+      ])
+        expect(await read('items=packages.conda version=version', document)).to.deep.equal(listed);
+      for (const document of [
+        { 'a.b.c': map },
+        { 'a.b': { c: map } },
+        { a: { 'b.c': map } },
+        { a: { b: { c: map } } },
+        { 'a.b': 5, a: { b: { c: map } } },
+        { a: { 'b.c': map, b: { c: { x: {} } } } },
+        { 'a.b': { c: map }, a: { 'b.c': { x: {} } } },
+      ]) {
+        expect(await read('items=a.b.c version=version', document), JSON.stringify(document)).to.deep.equal(
+          listed,
+        );
+      }
+    });
+
+    it('are an error if the member with the longer name comes long after the other one', async () => {
+      const names = Array.from({ length: 20_000 }, (_, i) => `name-${i}`);
+      expect(await read('items=a.b', { a: { b: names }, 'a.b': ['x'] })).to.equal(
+        'page 1: two members match `a.b` (DATASET_JSON)',
+      );
+      expect(await read('items=a.b', { 'a.b': ['x'], a: { b: names } })).to.deep.equal([{ name: 'x' }]);
+      expect(await read('items=a.b', { 'a.b': [], a: { b: names } })).to.equal('the list has no packages');
+    });
+
+    it('are found by `next`, as an address and as a token', async () => {
+      const rows = [{ name: 'a' }, { name: 'b' }];
+      for (const first of [
+        { '@odata.nextLink': '?2', value: ['a'] },
+        { value: ['a'], '@odata': { nextLink: '?2' } },
+        { '@odata': { nextLink: '?3' }, value: ['a'], '@odata.nextLink': '?2' },
+      ])
+        expect(await read('items=value next=@odata.nextLink', first, { value: ['b'] })).to.deep.equal(rows);
+      const none = { '@odata.nextLink': null, value: ['a', 'b'], '@odata': { nextLink: '?2' } };
+      expect(await read('items=value next=@odata.nextLink', none)).to.deep.equal(rows);
+      const token = { x: { 'y.z': 7 }, value: ['a'] };
+      expect(await read('items=value next=page:x.y.z', token, { value: ['b'] })).to.deep.equal(rows);
+    });
+
+    it('are found by the fields of an item', async () => {
+      const paths = 'name=pkg.name version=v.latest.no weight=dl.all';
+      const row = { name: 'a', version: '3', weight: '5' };
+      for (const item of [
+        { 'pkg.name': 'a', 'v.latest.no': 3, 'dl.all': 5 },
+        { pkg: { name: 'x' }, 'pkg.name': 'a', v: { 'latest.no': 3, latest: { no: 4 } }, dl: { all: 5 } },
+        { pkg: { name: 'a' }, 'v.latest': { no: 3 }, v: { latest: { no: 4 } }, 'dl.all': 5, dl: { all: 6 } },
+        { pkg: { name: 'a' }, 'v.latest': { x: 1 }, v: { latest: { no: 3 } }, 'dl.all': 5 },
+      ])
+        expect(await read(paths, [item])).to.deep.equal([row]);
+      expect(await read('name=constructor', [{ a: 1 }])).to.match(/: name is not a string: it is missing$/);
+    });
+
+    it('change no name that equals a path', async () => {
+      const names = ['packages.conda', '@odata.nextLink', 'next.page', 'packages', 'conda'];
+      const paths = 'items=packages.conda next=next.page';
+      const array = { 'packages.conda': names, 'next.page': '' };
+      expect(await read(paths, array)).to.deep.equal(names.map((name) => ({ name })));
+      const keys = { packages: { conda: Object.fromEntries(names.map((name) => [name, {}])) } };
+      expect(await read(paths, keys)).to.deep.equal(names.map((name) => ({ name })));
+      const items = { 'packages.conda': names.map((name) => ({ n: { 'next.page': name } })) };
+      expect(await read(`${paths} name=n.next.page`, items)).to.deep.equal(names.map((name) => ({ name })));
+    });
+  });
 });
