@@ -251,4 +251,53 @@ describe('Inputs that users of other services reported', () => {
       expect(await read(`${paths} name=n.next.page`, items)).to.deep.equal(names.map((name) => ({ name })));
     });
   });
+
+  describe("PACKAGES of R's repositories (debian)", () => {
+    const stanza = (version: string, others: string) => `Package: a\nVersion: ${version}\n${others}\n`;
+    const CRAN = 'Depends: R (>= 3.5.0)\nLicense: GPL-3\nMD5sum: 0\nNeedsCompilation: no\n';
+    /** The version of the package in two orders of its stanzas. */
+    const bothOrders = async (a: string, b: string, others: string) => {
+      const versions: unknown[] = [];
+      for (const [first, second] of [
+        [a, b],
+        [b, a],
+      ] as const) {
+        // prettier-ignore
+        const { origin } = await serve(() => stanza(first, others) + stanza(second, others));
+        versions.push(await convert('debian', `${origin}/PACKAGES`));
+      }
+      return versions;
+    };
+
+    for (const [lower, higher] of [
+      ['1.0.9', '1.0-10'],
+      ['1.6.0', '1.6-1'],
+      ['1.0-9', '1.0.10'],
+      ['1.0', '1.0-0'],
+      ['1.0', '1.0.0'],
+      ['0.9-99', '0.10'],
+      ['1.2-3', '1.2.3.1'],
+      ['2.9', '2.10-1'],
+      ['20230101', '20230101-1'],
+      ['1.01', '1.2'],
+    ] as const) {
+      it(`have the version ${higher} rather than ${lower}`, async () => {
+        const row = [{ name: 'a', version: higher }];
+        for (const others of [CRAN, 'License: MIT\n', 'NeedsCompilation: yes\nBuilt: R 4.5.0; ; windows\n'])
+          expect(await bothOrders(lower, higher, others), others).to.deep.equal([row, row]);
+      });
+    }
+
+    it("leave Debian's order to other stanzas, also those with a license", async () => {
+      for (const others of [
+        '',
+        'Architecture: all\n',
+        'Architecture: x86\nLicense: MIT\nFilename: a.ipk\nMD5Sum: 0\n',
+        'License: MIT\nFilename: a.ipk\n',
+      ]) {
+        const row = [{ name: 'a', version: '1.0.9' }];
+        expect(await bothOrders('1.0.9', '1.0-10', others), others).to.deep.equal([row, row]);
+      }
+    });
+  });
 });
