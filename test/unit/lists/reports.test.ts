@@ -1,5 +1,12 @@
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { pino } from 'pino';
+import { DATASET_FORMATS } from '../../../src/config/dataset-format.js';
 import { jsonPaths } from '../../../src/config/json-paths.js';
+import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
+import { decompress } from '../../../src/lists/fetch/decompress.js';
+import { Weights } from '../../../src/lists/weights.js';
 import { convert, cutOff, inTurn, useListServer, type Answer } from '../../support/list-server.js';
 
 /** `u:p` and `other:secret`, as browsers and curl send them. */
@@ -298,6 +305,80 @@ describe('Inputs that users of other services reported', () => {
         const row = [{ name: 'a', version: '1.0.9' }];
         expect(await bothOrders('1.0.9', '1.0-10', others), others).to.deep.equal([row, row]);
       }
+    });
+  });
+
+  describe('A pointer to a file whose content is elsewhere', () => {
+    const oid = 'sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393';
+    const spec = (version: string) => `version ${version}\noid ${oid}\nsize 12345\n`;
+    const key = 'SHA256E-s12--4d7a214614ab2935.csv';
+    const LFS = 'this is a pointer of Git LFS, not the file itself: run `git lfs pull`';
+    const ANNEX = 'this is a pointer of git-annex, not the file itself: run `git annex get`';
+    const POINTERS: [text: string, reason: string][] = [
+      [spec('https://git-lfs.github.com/spec/v1'), LFS],
+      [spec('https://git-lfs.github.com/spec/v1').replaceAll('\n', '\r\n'), LFS],
+      [`version https://git-lfs.github.com/spec/v1\next-0-foo ${oid}\noid ${oid}\nsize 1\n`, LFS],
+      [spec('https://hawser.github.com/spec/v1'), LFS],
+      [spec('http://git-media.io/v/2'), LFS],
+      [`# git-media\n${oid.slice(7)}\n`, LFS],
+      [`# external\n${oid.slice(7)}`, LFS],
+      [`/annex/objects/${key}\n`, ANNEX],
+      [`../.git/annex/objects/Xj/8v/${key}/${key}`, ANNEX],
+      [`.git/annex/objects/Xj/8v/${key}/${key}\n`, ANNEX],
+      [`../../.git/modules/lists/annex/objects/Xj/8v/${key}/${key}`, ANNEX],
+      [`..\\.git\\annex\\objects\\Xj\\8v\\${key}\\${key}`, ANNEX],
+    ];
+
+    for (const format of DATASET_FORMATS) {
+      it(`is refused as ${format}, also compressed`, async () => {
+        for (const [text, reason] of POINTERS) {
+          for (const body of [text, gzipSync(text)]) {
+            const { origin } = await serve(() => body);
+            expect(await convert(format, `${origin}/list`), text).to.match(new RegExp(`(^|: )${reason}$`));
+          }
+        }
+      });
+    }
+
+    it('is refused as weights', async () => {
+      for (const [text, reason] of POINTERS) {
+        const weights = Weights.read(
+          decompress(Readable.from([Buffer.from(text)])),
+          { name: 'name', weight: 'weight' },
+          undefined,
+          new BadRows(0, pino({ level: 'silent' })),
+        );
+        expect(await weights.catch((error: unknown) => error)).to.include({ message: reason });
+      }
+    });
+
+    it('is not a list that mentions one', async () => {
+      const lines = ['version 1.0', 'x/annex/objects/y', '# external packages', 'git-media', '.git'];
+      const { origin } = await serve(
+        () => `# version https://git-lfs.github.com/spec/v1\n${lines.join('\n')}\n`,
+      );
+      const names = ['version', 'x/annex/objects/y', 'git-media', '.git'];
+      const rows = await convert('lines', origin);
+      expect(rows).to.be.an('array').with.lengthOf(names.length);
+      expect((rows as { name: string }[]).map(({ name }) => name)).to.deep.equal(names);
+    });
+  });
+
+  describe('Comments in lines', () => {
+    it('are ignored wherever they stand alone in a line', async () => {
+      const { origin } = await serve(
+        () => '\uFEFF# names\n#\n##\n#a\nb 1\n  # indented comment <x>\r\n\t#c 2\r\nc#d\n# last\n',
+      );
+      expect(await convert('lines', origin)).to.deep.equal([
+        { name: 'b', version: '1' },
+        { name: 'c#d', version: '' },
+      ]);
+      const only = await serve(() => '# none\n');
+      expect(await convert('lines', only.origin)).to.equal('the list has no packages');
+      const page = await serve(() => '# page\n<html>\n');
+      expect(await convert('lines', page.origin)).to.equal(
+        'line 2: expected a name, or a name and a version',
+      );
     });
   });
 });
