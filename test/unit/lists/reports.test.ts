@@ -381,4 +381,45 @@ describe('Inputs that users of other services reported', () => {
       );
     });
   });
+
+  describe('A page of _all_docs with total_rows (npm)', () => {
+    const page = (total: unknown, ...ids: string[]) =>
+      JSON.stringify({ total_rows: total, rows: ids.map((id) => ({ id })) });
+    const read = async (...pages: Answer[]) => {
+      const { origin } = await serve(inTurn(...pages.map((one) => () => one)));
+      return convert('npm', `${origin}/_all_docs`);
+    };
+    const names = Array.from({ length: 1000 }, (_, i) => `name-${i}`);
+
+    it('is an error if the list ends early, which names both numbers', async () => {
+      const reason = 'the list has 3 rows instead of 5 (total_rows)';
+      expect(await read(page(5, 'a', 'b', 'c'), page(5, 'c'))).to.equal(`page 2: ${reason}`);
+      expect(await read(page(5, 'a', 'b'), page(5, 'b', 'c'), page(5))).to.equal(`page 3: ${reason}`);
+      expect(await read(page(5, '_design/x', 'a', 'b'), '{"rows":[]}')).to.equal(`page 2: ${reason}`);
+      expect(await read(page(5))).to.equal('page 1: the list has 0 rows instead of 5 (total_rows)');
+    });
+
+    it('may differ by 1 %, counts design documents, and may have fewer rows than the list', async () => {
+      const last = names.at(-1) ?? '';
+      for (const total of [990, 1000, 1010, undefined, null, '2000'])
+        expect(await read(page(total, ...names), page(total, last)), String(total)).to.have.length(1000);
+      expect(await read(page(1011, ...names), page(1011, last))).to.equal(
+        'page 2: the list has 1000 rows instead of 1011 (total_rows)',
+      );
+      expect(await read(page(3, '_design/x', 'a', 'b'), page(3, 'b'))).to.have.length(2);
+      // The registry grows while it is read.
+      expect(await read(page(2, 'a', 'b'), page(3, 'b', 'c'), page(3, 'c'))).to.have.length(3);
+    });
+
+    it('counts each row of an interrupted page once', async () => {
+      const many = Array.from({ length: 5000 }, (_, i) => `name-${i}`);
+      const { origin } = await serve(
+        inTurn(cutOff(page(5000, ...many)), ({ searchParams }) => {
+          const start = JSON.parse(searchParams.get('startkey') ?? '""') as string;
+          return page(5000, ...many.slice(many.indexOf(start)));
+        }),
+      );
+      expect(await convert('npm', `${origin}/_all_docs`)).to.have.length(5000);
+    });
+  });
 });
