@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { DATASET_FORMATS } from '../../../src/config/dataset-format.js';
+import { DATASET_FORMATS, type DatasetFormat } from '../../../src/config/dataset-format.js';
 import { jsonPaths } from '../../../src/config/json-paths.js';
 import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
 import { decompress } from '../../../src/lists/fetch/decompress.js';
@@ -420,6 +420,65 @@ describe('Inputs that users of other services reported', () => {
         }),
       );
       expect(await convert('npm', `${origin}/_all_docs`)).to.have.length(5000);
+    });
+  });
+
+  describe('A name with invisible characters', () => {
+    const BAD = ['redis ', ' redis', '\u00a0redis', 'redis\u3000', 'redis\u2028', '\uFEFFredis', 're\u200bdis', 're\u00addis', 're\u202edis', 're\u2066dis', 're\0dis', 're\tdis', 're\u0085dis', 'redis\u007f', 're\u{e0041}dis', ' ']; // prettier-ignore
+    const GOOD = [
+      'redis',
+      'my redis',
+      'é日本🚀',
+      'a\u3000b',
+      'a\u00a0b',
+      '\uFFFD',
+      'ﬁ',
+      'e\u0301',
+      '\uE000',
+      '\u3164',
+    ];
+    const JSON_FORMATS = ['json', 'npm', 'packagist', 'pypi'];
+    const quoted = JSON.stringify;
+    const template = 'https://registry.example/{name}';
+
+    it('is an invalid row with its place, in every format that can write it', async () => {
+      for (const name of BAD) {
+        const lists: Partial<Record<DatasetFormat, string>> = {
+          csv: `name\nok\n"${name}"\n`,
+          jsonl: `{"name":"ok"}\n${quoted({ name })}\n`,
+          json: quoted(['ok', name]),
+          npm: quoted({ rows: [{ id: 'ok' }, { id: name }] }),
+          packagist: quoted({ packageNames: ['ok', name] }),
+          pypi: quoted({ meta: { 'api-version': '1.0' }, projects: [{ name: 'ok' }, { name }] }),
+        };
+        // The readers of these formats separate values by white space.
+        if (!/\s/.test(name)) {
+          lists.lines = `ok\n${name}\n`;
+          lists.debian = `Package: ok\nVersion: 1\n\nPackage: ${name}\nVersion: 1\n`;
+          lists.rubygems = `---\nok 1 x\n${name} 1 x\n`;
+        }
+        for (const [format, text] of Object.entries(lists) as [DatasetFormat, string][]) {
+          const { origin } = await serve(({ searchParams }) =>
+            searchParams.has('startkey') ? '{"rows":[]}' : text,
+          );
+          const reason = await convert(format, origin, { template });
+          const what = `${format}: ${quoted(name)}`;
+          // The parser of JSON drops this character, which leaves the usual name.
+          if (name.startsWith('\uFEFF') && JSON_FORMATS.includes(format)) continue;
+          expect(reason, what).to.match(
+            /: name "[^"]+" has white space at an end, or an invisible character$/,
+          );
+          const skipped: string[] = [];
+          const rows = await convert(format, origin, { template, maxBadRows: 1 }, skipped);
+          expect(rows, what).to.have.length(1).with.nested.property('[0].name', 'ok');
+          expect(skipped).to.have.length(1);
+        }
+      }
+    });
+
+    it('is none if its white space is within it, or its characters are visible or letters', async () => {
+      const { origin } = await serve(() => quoted(GOOD));
+      expect(await convert('json', origin)).to.deep.equal(GOOD.map((name) => ({ name })));
     });
   });
 });
