@@ -13,11 +13,13 @@ export interface JsonPaths extends Partial<Record<OptionalField, readonly string
    * sent as this query parameter.
    */
   next?: { path: readonly string[]; parameter?: string | undefined } | undefined;
+  /** Query parameter for the number of a page, split at its dots. It counts up from 1 until a page has no items. */
+  pages?: readonly string[] | undefined;
 }
 
-const KEYS = ['items', 'name', 'version', ...OPTIONAL_FIELDS, 'next'] as const;
+const KEYS = ['items', 'name', 'version', ...OPTIONAL_FIELDS, 'next', 'pages'] as const;
 
-/** `key=path`, or `next=parameter:path`. A path is member names separated by dots. */
+/** `key=path`, `next=parameter:path`, or `pages=parameter`. A path is member names separated by dots. */
 const PAIR = /^([a-z_]+)=(?:([^:=]+):)?([^.]+(?:\.[^.]+)*)$/;
 
 export const jsonPaths = z.string().transform((text, context) => {

@@ -12,7 +12,7 @@ import { canonicalName } from '../util/name-rule.js';
 import { DatasetError, type BadRows } from './fetch/dataset-error.js';
 import type { Documents } from './fetch/documents.js';
 import { readLines } from './readers/text-lines.js';
-import type { Format, Place, ReadOptions } from './formats/list-format.js';
+import type { Format, Item, ListedPackage, Place, ReadOptions } from './formats/list-format.js';
 import { EXTRA_REPEATED, NumberList } from './number-list.js';
 import { optionalValue, PackageCheck } from './formats/package-check.js';
 import { NameTable } from './formats/name-table.js';
@@ -143,11 +143,12 @@ export class PackageFile {
     }
   }
 
-  /** The valid packages of a list. */
-  async *#checked(documents: Documents, badRows: BadRows): AsyncGenerator<Batch> {
+  /** The valid packages of a list, with their items. */
+  async *#checked(documents: Documents, badRows: BadRows): AsyncGenerator<Batch & { items: Item[] }> {
     let count = 0;
     for await (const items of located(documents, this.format.read(documents, this.options))) {
       const batch: Batch = { document: documents.place, places: [], entries: [] };
+      const valid: Item[] = [];
       if ((count += items.length) > MAX_PACKAGES)
         throw new DatasetError(`the list has more than ${MAX_PACKAGES} packages`);
       for (const item of items) {
@@ -156,9 +157,10 @@ export class PackageFile {
         else {
           batch.places.push(item.at);
           batch.entries.push(entry);
+          valid.push(item);
         }
       }
-      yield batch;
+      yield { ...batch, items: valid };
     }
   }
 
@@ -169,16 +171,16 @@ export class PackageFile {
   async *#merged(
     documents: Documents,
     badRows: BadRows,
-    replaces: (later: string, earlier: string) => boolean,
+    replaces: NonNullable<Format['replaces']>,
   ): AsyncGenerator<Batch> {
     const names = await NameTable.create();
-    for await (const { entries } of this.#checked(documents, badRows)) {
-      for (const entry of entries) {
+    for await (const { entries, items } of this.#checked(documents, badRows)) {
+      for (const [i, entry] of entries.entries()) {
         const { name, version } = entry;
         const canonical = this.canonicalOf(name);
         const address = names.add(canonical);
         const [earlier] = names.lastTextOf(address)?.split('\n') ?? [];
-        if (earlier !== undefined && !replaces(version, earlier)) continue;
+        if (earlier !== undefined && !replaces(version, earlier, items[i] as ListedPackage)) continue;
         const spelling = name === canonical ? '' : name;
         // A line break can separate the values, because `PackageCheck` rejects values that contain one.
         const text = OPTIONAL_FIELDS.reduce(

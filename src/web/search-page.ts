@@ -44,10 +44,11 @@ async function show(pauseMs = 0): Promise<void> {
   }
 }
 
-function showFromUrl(): void {
+/** @param typed is kept in the search box; empty if the box shows the query of the URL. */
+function showFromUrl(typed = ''): void {
   completeEntry();
   shown = parseUrl(location.search);
-  input.value = queryOf(shown);
+  if (typed === '') input.value = queryOf(shown);
   if ('query' in shown) sort.value = shown.sort;
   document.title = titleOf(shown);
   void show();
@@ -94,10 +95,13 @@ document.addEventListener('click', (event) => {
   scrollTo({ top: 0 });
   input.focus({ preventScroll: true });
 });
-addEventListener('popstate', showFromUrl);
+addEventListener('popstate', () => showFromUrl());
 listenToKeys(input, () => {
   if (input.value !== '') navigate({ page: 1 });
 });
-showFromUrl();
+// Text that was typed before this script had loaded stays and is searched.
+const typed = trimWhiteSpace(input.value);
+showFromUrl(typed);
+if (typed !== '') input.dispatchEvent(new InputEvent('input'));
 // If the URL has a query string, the box gets no focus, so that keys such as Space scroll.
 if (location.search === '') input.focus();

@@ -30,11 +30,8 @@ const WILD = [
   '<img src=x onerror=alert(1)>',
   '"quoted" & <b>bold</b>',
   'a+b c%20d#e?f=g',
-  'zero\u200bwidth',
-  '\u202Eevitalbidi',
   'two  spaces',
   'six      spaces',
-  'tab\tname',
 ];
 
 /** Too short for a search. */

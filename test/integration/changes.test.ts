@@ -294,12 +294,12 @@ describe('/changes.atom', function () {
 
   it('lists added packages, newest first, with permanent ids', async () => {
     expect(await feed()).to.deep.include({ items: [], title: 'New packages of registry.example' });
-    const strange = ['<script>alert(1)</script>', 'a\u0001b', '🚀', 'x\uFFFEy', '&amp;', ']]>', 'tab\there'];
+    const strange = ['<script>alert(1)</script>', '🚀', 'x\uFFFEy', '&amp;', ']]>', 'a\u2028b', 'a b'];
     const one = added(strange, 1000);
     await suite.publish([...packages, ...one]);
     const before = await feed();
     expect(before.items.map(({ title }) => title)).to.deep.equal(
-      one.map(({ name, version }) => `${name.replace(/[\u0001\uFFFE]/g, '\uFFFD')} ${version}`).reverse(),
+      one.map(({ name, version }) => `${name.replace(/\uFFFE/g, '\uFFFD')} ${version}`).reverse(),
     );
     expect(new Set(before.items.map(({ id }) => id))).to.have.length(strange.length);
     for (const { id } of before.items) {

@@ -6,9 +6,9 @@ import { getRequest, useConnections } from '../support/raw-connection.js';
 import { useService } from '../support/service.js';
 
 const AWKWARD_NAMES = [
-  'a', 'A', 'é', 'e\u0301', '🚀', '/', '//', 'a/b', '@scope/name', '%', '%2F', '%%', '100%', 'a%20b', 'a b', ' a', 'a ', '?', 'a?b', '#', 'c#', 'a#b', '&',
-  'a&name=b', '=', '+', 'c++', ';', ',', '"', "'", '\\', '<b>', '{name}', '.', '..', '...', '.hidden', 'a/../b', '日本語', 'İ', 'i', 'ı', 'ß', 'ẞ', 'ss', '\u0000',
-  'tab\tname', '\uFEFFbom', '\u{10FFFF}', '*', '_', '-', '~', '__proto__', 'constructor', 'x'.repeat(512), 'é'.repeat(256),
+  'a', 'A', 'é', 'e\u0301', '🚀', '/', '//', 'a/b', '@scope/name', '%', '%2F', '%%', '100%', 'a%20b', 'a b', '?', 'a?b', '#', 'c#', 'a#b', '&',
+  'a&name=b', '=', '+', 'c++', ';', ',', '"', "'", '\\', '<b>', '{name}', '.', '..', '...', '.hidden', 'a/../b', '日本語', 'İ', 'i', 'ı', 'ß', 'ẞ', 'ss',
+  '\u{10FFFF}', '*', '_', '-', '~', '__proto__', 'constructor', 'x'.repeat(512), 'é'.repeat(256),
   '🚀'.repeat(128), 'Mixed.Case', 'mixed.case', 'MIXED.CASE', 'null', 'true', '0',
 ]; // prettier-ignore
 

@@ -14,9 +14,9 @@ const NAMES = [
   'NAME', 'UPPER-Case', 'upper-case', 'Newtonsoft.Json', 'newtonsoft.json', 'System.Text.Json', 'System.Text', 'Text.Json',
   'github.com/Masterminds/semver/v3', 'gopkg.in/yaml.v3', 'org.apache.commons:commons-lang3', 'ends/', 'ends//', '/starts',
   'two//slashes', 'ends.', '.hidden', '...', '....', '.-.', '%2e', '%2e%2e', '%2E/%2e%2E', '%2F', '100%', 'a?b#c', 'a&b=c;d', 'c++',
-  'with space', 'with+plus', 'quo"te', "apo'strophe", 'back\\slash', '..\\..', 'tab\there', 'nul\0byte', '<b>', '[x]',
+  'with space', 'with+plus', 'quo"te', "apo'strophe", 'back\\slash', '..\\..', '<b>', '[x]',
   '{name}', '{+name}', '$&', '~tilde', 'a|b^c`d', 'café', 'CAFÉ', 'cafe\u0301', 'straße', 'STRASSE', 'ΣΊΣΥΦΟΣ', 'İstanbul.Pkg',
-  '日本語/パッケージ', '@日本/語.js', '🚀🚀', '\u{10400}.Deseret', '\u{10428}.deseret', '\uFFFD\uFFFD', '\uFEFFbyte-order-mark\uFEFF', 'x'.repeat(100), 'é'.repeat(100),
+  '日本語/パッケージ', '@日本/語.js', '🚀🚀', '\u{10400}.Deseret', '\u{10428}.deseret', '\uFFFD\uFFFD', 'x'.repeat(100), 'é'.repeat(100),
 ]; // prettier-ignore
 
 /** Names of 512 bytes, with the most and the fewest possible characters. */
@@ -29,7 +29,7 @@ const LONGEST = [
 ];
 
 /** Names that can be listed, but are not valid queries. */
-const UNASKABLE = ['a', 'É', '語', '@', '/', ' padded ', '\t'];
+const UNASKABLE = ['a', 'É', '語', '@', '/'];
 
 const ALL = [...NAMES, ...LONGEST, ...UNASKABLE];
 

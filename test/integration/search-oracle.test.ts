@@ -10,10 +10,10 @@ import { useService } from '../support/service.js';
 /** Names as in other registries, and some that no registry should have. */
 const WILD_NAMES = [
   '@babel/core', '@babel/core-js', '@Types/Node', 'Newtonsoft.Json', 'newtonsoft.json', 'NEWTONSOFT.JSON',
-  'Zend_Db', 'zend_db', 'lib with spaces', '  padded  ', 'a*b', 'a?b', 'a%b_c', 'back\\slash', 'quo"te', "apo'strophe",
-  'com,ma', 'new\vline', 'tab\tname', 'café', 'CAFÉ', 'cafe\u0301', 'straße', 'STRASSE', 'ẞharp', 'ΣΊΣΥΦΟΣ', 'σίσυφος',
-  'İstanbul', 'istanbul', 'ISTANBUL', 'ıstanbul', '🚀rocket', 'rocket🚀', '🚀🚀', '👩‍👩‍👧-family', '日本語パッケージ', '日本', 'ﬁx', 'fix',
-  '\u{10400}deseret', '\u{10428}deseret', '\uE000private', 'zz\uFFFDreplacement', 'nul\u0000byte', 'Ǆungla', 'ǅungla', 'ǆungla',
+  'Zend_Db', 'zend_db', 'lib with spaces', 'a*b', 'a?b', 'a%b_c', 'back\\slash', 'quo"te', "apo'strophe",
+  'com,ma', 'café', 'CAFÉ', 'cafe\u0301', 'straße', 'STRASSE', 'ẞharp', 'ΣΊΣΥΦΟΣ', 'σίσυφος',
+  'İstanbul', 'istanbul', 'ISTANBUL', 'ıstanbul', '🚀rocket', 'rocket🚀', '🚀🚀', '👩👩👧-family', '日本語パッケージ', '日本', 'ﬁx', 'fix',
+  '\u{10400}deseret', '\u{10428}deseret', '\uE000private', 'zz\uFFFDreplacement', 'Ǆungla', 'ǅungla', 'ǆungla',
   '<script>alert(1)</script>', '${jndi}', '{"a":1}', 'aa', 'AA', 'aaa', 'aaaa', 'aaaaa', 'ababab', 'abababab', 'x'.repeat(512),
   `${'long-'.repeat(30)}name`,
   'top', 'top\u{10FFFF}', 'top\u{10FFFF}\u{10FFFF}\u{10FFFF}x', 'top\u{10FFFE}', `to${'\u{10FFFF}'.repeat(127)}`, 'toq',

@@ -35,8 +35,24 @@ const OTHER_FORMATS: [start: RegExp, reason: string][] = [
 ];
 
 /**
+ * Beginnings of small texts that stand for a file whose content is elsewhere. Git LFS had other names before. An annexed
+ * file is a link into `.git/annex/objects`, or a text like it.
+ */
+const POINTERS: [start: RegExp, reason: string][] = [
+  [
+    /^\s*(version https?:\/\/(git-lfs\.github\.com|hawser\.github\.com|git-media\.io)\/|# (git-media|external)\s+[\da-f]{40,64}\s*$)/,
+    'this is a pointer of Git LFS, not the file itself: run `git lfs pull`',
+  ],
+  [
+    /^\s*(\S*\.git\S*)?[/\\]annex[/\\]objects[/\\]/,
+    'this is a pointer of git-annex, not the file itself: run `git annex get`',
+  ],
+];
+
+/**
  * Decompresses gzip and xz, recognised by their first bytes; anything else is passed on.
- * @throws {DatasetError} if the source is damaged, truncated, compressed twice, or in one of `OTHER_FORMATS`.
+ * @throws {DatasetError} if the source is damaged, truncated, compressed twice, in one of `OTHER_FORMATS`, or one of
+ * `POINTERS`.
  */
 export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { start, chunks } = await peek(source);
@@ -81,7 +97,10 @@ function isXz(start: Buffer): boolean {
 
 function assertReadable(start: Buffer): void {
   const bytes = start.toString('hex', 0, 8);
-  const [, reason] = OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? [];
+  const text = start.toString('latin1', 0, START_BYTES);
+  const found =
+    OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? POINTERS.find(([one]) => one.test(text));
+  const [, reason] = found ?? [];
   if (reason !== undefined) throw new DatasetError(reason);
 }
 

@@ -5,6 +5,7 @@ import { quote } from '../../util/reason-text.js';
 import { DatasetError, describeFailure, OriginUnavailableError } from './dataset-error.js';
 import { firstPlausibleDate, gzipDate } from './dates.js';
 import type { Validators } from '../../snapshot/snapshot-meta.js';
+import { setCredentials } from './http-request.js';
 import { openFile, openHttp, type DocumentOrigin, type HttpOptions } from './origin.js';
 import { chunksOf, limitByFreeSpace } from './temporary-file.js';
 import { enforceMinimumRate, type Transfer } from './transfer-limits.js';
@@ -28,7 +29,7 @@ export class UnchangedError extends Error {
 /** A document was not received to its end. */
 export class InterruptedError extends OriginUnavailableError {}
 
-export interface DocumentsOptions extends Omit<HttpOptions, 'headers'> {
+export interface DocumentsOptions extends Omit<HttpOptions, 'configured' | 'headers'> {
   transfer: Transfer;
   /** Maximum size of all documents together, and of their text, in bytes. */
   maxBytes: number;
@@ -147,8 +148,8 @@ export class Documents {
   }
 
   /**
-   * Resolves an address in a document. An address with the configured origin and no user gets the configured user and
-   * password.
+   * Resolves an address in a document. It gets the credentials of the document or of a configured address, if it has
+   * the same origin.
    * @throws {DatasetError} if the address has neither the configured origin nor the origin of the document, or if it
    * leads out of the folder of a local document.
    */
@@ -171,10 +172,7 @@ export class Documents {
       throw new DatasetError(
         `an address in the document leads to ${origin} instead of ${origins.join(' or ')}`,
       );
-    if (url.origin === configured.origin && url.username === '') {
-      url.username = configured.username;
-      url.password = configured.password;
-    }
+    setCredentials(url, [base, ...this.urls]);
     return url.href;
   }
 
@@ -193,7 +191,7 @@ export class Documents {
     try {
       origin = isLocal
         ? await openFile(url, what)
-        : await openHttp(url, transfer, { ...this.options, headers });
+        : await openHttp(url, transfer, { ...this.options, configured: this.urls, headers });
     } catch (error) {
       if (isLocal || transfer.signal.aborted || error instanceof DatasetError) throw error;
       throw new OriginUnavailableError(describeFailure(error as Error), undefined, { cause: error });

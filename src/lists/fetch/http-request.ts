@@ -41,7 +41,26 @@ export interface Authorization {
 }
 
 /**
+ * Sets the user and the password of an address that has none, because servers omit them in redirects and links.
+ * @param known addresses. The first one of the same origin that has a user or a password is used.
+ */
+export function setCredentials(url: URL, known: readonly string[]): void {
+  if (hasCredentials(url)) return;
+  const own = known
+    .map((one) => new URL(one))
+    .find((one) => one.origin === url.origin && hasCredentials(one));
+  if (own === undefined) return;
+  url.username = own.username;
+  url.password = own.password;
+}
+
+function hasCredentials({ username, password }: URL): boolean {
+  return username !== '' || password !== '';
+}
+
+/**
  * Requests `url` and follows redirects, without reading their bodies.
+ * @param configured the addresses of the list. Their credentials are only sent to their own origins.
  * @returns the first response that is not a redirect, and its address.
  * @throws {DatasetError} if there are too many redirects, or a redirect leads to an address that is not http(s).
  */
@@ -50,8 +69,10 @@ export async function requestWithRedirects(
   headers: OutgoingHttpHeaders,
   transfer: Transfer,
   authorization: Authorization | undefined,
+  configured: readonly string[],
 ): Promise<{ body: IncomingMessage; address: URL }> {
   let address = url;
+  const visited: string[] = [];
   for (let redirects = 0; ; redirects++) {
     const secret = authorization?.origin === address.origin ? { Authorization: authorization.value } : {};
     const response = await get(address, { ...headers, ...secret }, transfer);
@@ -67,6 +88,8 @@ export async function requestWithRedirects(
     if (next === undefined || !/^https?:$/.test(next.protocol)) {
       throw new DatasetError("the dataset's server redirects to something that is not an http(s) address");
     }
+    visited.unshift(address.href);
+    setCredentials(next, [...visited, ...configured]);
     address = next;
   }
 }

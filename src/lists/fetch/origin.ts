@@ -26,6 +26,8 @@ export interface HttpOptions {
   /** Validators of the document that the newest snapshot was built from. */
   known?: Validators | undefined;
   authorization?: Authorization | undefined;
+  /** The addresses of the list, whose credentials are kept in redirects. */
+  configured?: readonly string[] | undefined;
   headers?: OutgoingHttpHeaders | undefined;
 }
 
@@ -91,7 +93,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Docum
 export async function openHttp(
   url: string,
   transfer: Transfer,
-  { known, authorization, headers }: HttpOptions,
+  { known, authorization, configured = [], headers }: HttpOptions,
 ): Promise<DocumentOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
@@ -100,6 +102,7 @@ export async function openHttp(
     { ...headers, ...condition },
     transfer,
     authorization,
+    configured,
   );
   try {
     const { statusCode } = body;

@@ -2,11 +2,11 @@ import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import type { Document, Documents } from '../fetch/documents.js';
 import { mapLines, readWholeLines } from '../readers/text-lines.js';
-import { compareDebianVersions } from './versions.js';
+import { compareDebianVersions, compareRVersions } from './versions.js';
 import type { Format, Item } from './list-format.js';
 
-/** The two needed fields. Field names are case-insensitive. A line that continues a field begins with white space. */
-const FIELD = /^(package|version):[ \t]*(.*)$/i;
+/** The fields that are needed, and those that tell R's stanzas from Debian's. Field names are case-insensitive. A line that continues a field begins with white space. */
+const FIELD = /^(package|version|architecture|filename|license|needscompilation):[ \t]*(.*)$/i;
 
 /** The beginning of a field, or of a line that continues a field. */
 const LINE = /^([^\s:]+:|[ \t])/;
@@ -15,11 +15,13 @@ const LINE = /^([^\s:]+:|[ \t])/;
  * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed:
  * stanzas (deb822), separated by empty lines. Each field begins on a new line. A line that has only white space
  * continues a field, as in apt. Repositories list all versions of a package, and the same package for several
- * architectures or components. CRAN's `PACKAGES` has the same syntax, and dpkg's version order is also correct for
- * CRAN's versions.
+ * architectures or components. `PACKAGES` of CRAN and other repositories of R has the same syntax, but R's version
+ * order. Its stanzas have `NeedsCompilation` or `License`. Stanzas of Debian have `Architecture` and `Filename`, which
+ * R does not write.
  */
 export const debian: Format = {
-  replaces: (later, earlier) => compareDebianVersions(later, earlier) > 0,
+  replaces: (later, earlier, { isR }) =>
+    (isR === true ? compareRVersions : compareDebianVersions)(later, earlier) > 0,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     /** Whether any document has a stanza. Some documents may be empty, because a component may have no packages. */
     let hasStanzas = false;
@@ -63,5 +65,8 @@ async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
 function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
   const [name, version] = [fields.get('package'), fields.get('version')];
   if (name !== undefined && !version) return { at, reason: `the stanza of ${quote(name)} has no Version` };
-  return { at, name, version, isLossy: true };
+  const isR =
+    (fields.has('needscompilation') || fields.has('license')) &&
+    !(fields.has('architecture') || fields.has('filename'));
+  return { at, name, version, isLossy: true, isR };
 }

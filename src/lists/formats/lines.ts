@@ -9,8 +9,8 @@ const OTHER_FORMAT = /^\s*[<{[]/;
 const EXPECTED = 'expected a name, or a name and a version';
 
 /**
- * One package a line: a name, or a name and a version, separated by white space. Blank lines are ignored. If a name is
- * repeated, the last line wins. There is no specification. A list that does not end with a line end is rejected,
+ * One package a line: a name, or a name and a version, separated by white space. Blank lines and comments, which begin with `#`,
+ * are ignored. If a name is repeated, the last line wins. There is no specification. A list that does not end with a line end is rejected,
  * because it may be cut off.
  */
 export const lines: Format = {
@@ -20,7 +20,7 @@ export const lines: Format = {
     let isFirst = true;
     yield* mapLines(readWholeLines(document.text()), (text, at, isLossy) => {
       const [name = '', version, ...others] = text.trim().split(/\s+/);
-      if (name === '') return undefined;
+      if (name === '' || name.startsWith('#')) return undefined;
       if (isFirst && OTHER_FORMAT.test(text)) throw new DatasetError(`line ${at}: ${EXPECTED}`);
       isFirst = false;
       return others.length > 0 ? { at, reason: EXPECTED } : { at, name, version, isLossy };

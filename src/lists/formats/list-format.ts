@@ -15,6 +15,8 @@ export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   url?: unknown;
   /** Whether U+FFFD may stand for bytes that are not UTF-8. A package with U+FFFD is then invalid. */
   isLossy?: boolean;
+  /** Whether its version is one of R. */
+  isR?: boolean;
 }
 
 /** A package, or the reason why an item of a list cannot be read as one. */
@@ -36,8 +38,9 @@ export interface Format {
   /**
    * Whether a later version of a repeated name replaces an earlier one. Without this function, a repeated name is an
    * error, unless `read` yields it once.
+   * @param item the later package.
    */
-  replaces?: (later: string, earlier: string) => boolean;
+  replaces?: (later: string, earlier: string, item: ListedPackage) => boolean;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -7,11 +7,17 @@ import { isObject, type Format, type Item } from './list-format.js';
 const LIMIT = 10_000;
 
 /**
+ * Minimum share of `total_rows` that a complete list has: the rest may have been unpublished while the pages were read.
+ */
+const MIN_SHARE = 0.99;
+
+/**
  * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication
  * endpoint and its mirrors serve in pages. Each page begins with the last name of the previous page, unless that name
  * was unpublished meanwhile. Servers silently reduce `limit`, so a page with fewer rows may not be the last page. If a
  * server sends one row per page, every page has only the first name. CouchDB sorts names by their bytes. Other servers
- * may use any order. Names that begin with `_` are design documents.
+ * may use any order. Names that begin with `_` are design documents, which
+ * `total_rows` includes. It does not include deleted documents.
  */
 export const npm: Format = {
   place: (at) => `rows[${at}]`,
@@ -19,18 +25,23 @@ export const npm: Format = {
     const startKeys = new Set<string>();
     let start: string | undefined;
     let widest = 0;
+    let read = 0;
+    let total: unknown;
     for (let number = 1; ; number++) {
-      const page: Page = { last: start, rows: 0, total: undefined };
+      const page: Page = { last: start, rows: 0, added: 0, total: undefined };
       yield* documents.reread(() => readPage(documents, number, page));
-      const { last, rows, total } = page;
+      const { last, rows, added } = page;
+      read += added;
+      total = page.total ?? total;
       widest = Math.max(widest, rows);
-      if (last === undefined || documents.urls[0].startsWith('file:')) return;
-      if (last === start) {
-        if (widest > 1 || rows === 0 || total === 1) return;
+      const isLast = last === undefined || last === start || documents.urls[0].startsWith('file:');
+      if (last === start && widest === 1 && rows === 1 && total !== 1)
         throw new DatasetError(
           'the server sends one row a page: expected more, to get beyond the first name',
         );
-      }
+      if (isLast && typeof total === 'number' && read < MIN_SHARE * total)
+        throw new DatasetError(`the list has ${read} rows instead of ${total} (total_rows)`);
+      if (isLast) return;
       if (startKeys.has(last))
         throw new DatasetError('its names are those of an earlier page: expected later ones');
       startKeys.add(last);
@@ -44,6 +55,8 @@ interface Page {
   /** The last name so far; initially the last name of the previous page, with which this page begins. */
   last: string | undefined;
   rows: number;
+  /** Number of rows after the last name of the previous page. They count once if the page is read again. */
+  added: number;
   /** `total_rows`: the number of rows of all pages. */
   total: unknown;
 }
@@ -72,6 +85,7 @@ async function* readPage(documents: Documents, number: number, page: Page): Asyn
         if (page.rows === 1) continue;
         throw new DatasetError(`rows[${at}].id is the name that the page begins with`);
       }
+      page.added++;
       if (typeof name === 'string') page.last = name;
       if (typeof name !== 'string' || !name.startsWith('_')) items.push({ at, name, isLossy });
     }

@@ -17,6 +17,9 @@ const DEFAULT_VERSION = 'latest';
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
 
+/** Characters that cannot be seen in a name: a package would look like another one. */
+const HAS_INVISIBLE = /^\s|\s$|[\p{Cc}\p{Cf}]/u;
+
 /**
  * In a CSV, a stray quote joins all lines up to the next quote into one value. A line break in a value is therefore
  * rejected.
@@ -81,6 +84,8 @@ export class PackageCheck {
     const no = this.#numberOf(item.no);
     const name = nameOf(item.name, 'name');
     assertOneLine(name, 'name');
+    if (HAS_INVISIBLE.test(name))
+      throw new BadRowError(`name ${quote(name)} has white space at an end, or an invisible character`);
     const version = textOf(item.version, 'version') || DEFAULT_VERSION;
     assertOneLine(version, 'version');
     assertLength(version, 'version', FIELDS.version.maxBytes);

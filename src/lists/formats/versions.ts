@@ -41,6 +41,15 @@ function rankOf(character: string): bigint {
   return BigInt(character.charCodeAt(0)) + (/[A-Za-z]/.test(character) ? 0n : 0x10000n);
 }
 
+/**
+ * Compares two versions of R packages as R's `compareVersion` does: number by number, between dots and hyphens.
+ * @returns a negative number if `a` is lower, a positive one if it is higher. Of 1.0 and 1.0.0, the longer one is higher.
+ */
+export function compareRVersions(a: string, b: string): number {
+  const [left = [], right = []] = [a, b].map((version) => (version.match(/\d+/g) ?? []).map(BigInt));
+  return compareParts(left, right) || left.length - right.length;
+}
+
 /** Whether a version of a gem is a prerelease. Only prereleases have letters. */
 export function isPrerelease(version: string): boolean {
   return /[a-z]/i.test(version);

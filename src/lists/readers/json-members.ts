@@ -1,13 +1,17 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { JSONParser, TokenType, type ParsedTokenInfo } from '@streamparser/json';
+import { Tokenizer, TokenParser, TokenType, type ParsedTokenInfo } from '@streamparser/json';
 import { DatasetError } from '../fetch/dataset-error.js';
 import { peek } from '../fetch/decompress.js';
 import { InterruptedError } from '../fetch/documents.js';
+
+/** Stands for a dot in the name of a member, in paths. Dots separate the names. */
+export const DOT = '\0';
 
 /** A value of a document. */
 export interface JsonMember {
   /**
    * Path of the object or array that contains the value: member names separated by dots. Empty for the document itself.
+   * `DOT` stands for a dot in a name.
    */
   parent: string;
   /** Name of the value in the object, or its index in the array. */
@@ -31,7 +35,8 @@ const MAX_VALUE_BYTES = 4 * 2 ** 20;
 /**
  * Reads some values of a JSON document, in batches, without holding the others. If a run of non-ASCII characters in a
  * string begins with U+FEFF, the parser drops this U+FEFF.
- * @param paths of the values: member names separated by dots. The last name may be `*`, which stands for all members.
+ * @param paths of the values: member names separated by dots. `DOT` stands for a dot in a name. The last name may be
+ * `*`, which stands for all members.
  * @param containers receives the containers of the values, including empty containers.
  * @throws {InterruptedError} if the document is cut off.
  * @throws {DatasetError} if it is not JSON, is nested too deeply, or has a value that is too large.
@@ -45,7 +50,16 @@ export async function* readJson(
   // `trimStart` also removes a byte order mark.
   const beginning = start.toString().trimStart();
   if (beginning.startsWith('<')) throw new DatasetError('expected JSON, but this is an HTML or XML page');
-  const parser = new JSONParser({ paths: paths.map((path) => `$.${path}`), keepStack: false });
+  const tokenizer = new Tokenizer();
+  const parser = new TokenParser({ paths: paths.map((path) => `$.${path}`), keepStack: false });
+  parser.onEnd = () => {
+    if (!tokenizer.isEnded) tokenizer.end();
+  };
+  const swapped = new Map<unknown, string>();
+  for (const name of paths.flatMap((path) => path.split('.'))) {
+    const original = name.replaceAll(DOT, '.');
+    if (name !== original) swapped.set(name, original).set(original, name);
+  }
   let found: JsonMember[] = [];
   /** The object or array that contains the latest value. `parent` is its path. */
   let container: unknown;
@@ -59,10 +73,17 @@ export async function* readJson(
         .map((element) => element.key)
         .join('.');
     }
-    found.push({ parent, key: key as string | number, value, isLossy });
+    const keyInDocument = swapped.get(key) ?? (key as string | number);
+    found.push({ parent, key: keyInDocument, value: swapped.get(value) ?? value, isLossy });
   };
   const watcher = new ContainerWatcher(paths, containers);
-  parser.onToken = (token) => watcher.see(token);
+  tokenizer.onToken = (token) => {
+    // The parser cannot select names with dots. All strings that may be such names are changed, and changed back above.
+    const other = watcher.isShallow ? swapped.get(token.value) : undefined;
+    const seen = other === undefined ? token : ({ ...token, value: other } as ParsedTokenInfo);
+    watcher.see(seen);
+    parser.write(seen);
+  };
   const decoder = new TextDecoder();
   let isLossy = false;
   let isSplit = false;
@@ -77,7 +98,7 @@ export async function* readJson(
         // adds another U+FFFD, so the text differs.
         isLossy ||= !isUtf8(chunk) || text !== chunk.toString();
       }
-      parser.write(text);
+      tokenizer.write(text);
     } catch (cause) {
       if (cause instanceof DatasetError) throw cause;
       throw new DatasetError(`expected JSON, but it is malformed after byte ${watcher.offset}`, { cause });
@@ -117,9 +138,14 @@ class ContainerWatcher {
     this.#maxDepth = Math.max(...parents.map((names) => names.length));
   }
 
+  /** Whether the next token may be a name in a path, or a value at a path. */
+  get isShallow(): boolean {
+    return this.#depth <= this.#maxDepth + 1;
+  }
+
   see({ token, value, offset }: ParsedTokenInfo): void {
     this.offset = offset;
-    if (this.#depth <= this.#maxDepth + 1) this.shallowOffset = offset;
+    if (this.isShallow) this.shallowOffset = offset;
     if (token === TokenType.STRING) {
       if (this.#depth <= this.#maxDepth) this.#names[this.#depth] = value;
     } else if (token === TokenType.LEFT_BRACE || token === TokenType.LEFT_BRACKET) {

@@ -63,8 +63,8 @@ const ALREADY_7 = 'package_no 7 is already on line 2';
 const NO_PACKAGES = 'the list has no packages';
 const MAX_SKIPPED = '(more rows are invalid than DATASET_MAX_BAD_ROWS=2 allows)';
 /** A long name that is quoted as its first characters. */
-const LONG = '\0'.repeat(500);
-const ALREADY_LONG = `name "${'\\u0000'.repeat(10)}"… is already on line 2`;
+const LONG = '"'.repeat(500);
+const ALREADY_LONG = `name "${'\\"'.repeat(32)}"… is already on line 2`;
 const LONG_ROWS = rowsOf([1, LONG], [2, LONG], 'x'.repeat(5000), [4, LONG]);
 
 describe('checkPackages', () => {
@@ -85,7 +85,7 @@ describe('checkPackages', () => {
     }
   });
 
-  const names = ['a', 'A', 'a ', ' a', 'é', 'e\u0301', 'a\0', '__proto__', 'constructor'];
+  const names = ['a', 'A', 'a a', 'a  a', 'é', 'e\u0301', 'a\u2028a', '__proto__', 'constructor'];
   /** With the ordinals of the packages that are not skipped, in the order of the rows. */
   const accepted: [what: string, rows: Item[], ordinals: number[], ...warnings: string[]][] = [
     ['numbers in order', rowsOf([1, 'a'], [2, 'b'], [3, 'c'], [4, 'd']), [0, 1, 2, 3]],
@@ -142,7 +142,11 @@ describe('checkPackages', () => {
     ['a repeated number', rowsOf([8, 'a'], [7, 'b'], [7, 'c']), 'line 4: package_no 7 is already on line 3'],
     ['a number and then a name', rowsOf([7, 'a'], [7, 'b'], [3, 'a']), `line 3: ${ALREADY_7}`],
     ['a name and then a number', rowsOf([7, 'a'], [2, 'a'], [7, 'c']), `line 3: ${ALREADY_A}`],
-    ['a row twice', rowsOf([1, 'a\t"'], [1, 'a\t"']), 'line 3: name "a\\t\\"" is already on line 2'],
+    [
+      'a row twice',
+      rowsOf([1, 'a\u2028"'], [1, 'a\u2028"']),
+      'line 3: name "a\\u2028\\"" is already on line 2',
+    ],
     [
       'one bad row more than may be skipped',
       rowsOf('bad quoting', 'name is empty', [1, 'a'], 'not valid UTF-8'),

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
 
-const page = (...ids: string[]) => pageOf(9, ...ids);
+const page = (...ids: string[]) => pageOf(undefined, ...ids);
 const pageOf = (total: number | undefined, ...ids: string[]) =>
   JSON.stringify({
     total_rows: total,

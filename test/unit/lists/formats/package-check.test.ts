@@ -70,7 +70,7 @@ describe('PackageCheck', () => {
     ['@babel/core', '{name}', '%40babel%2Fcore'],
     ['a b?c#d%e', '{name}', 'a%20b%3Fc%23d%25e'],
     ['日本🚀', '{name}', '%E6%97%A5%E6%9C%AC%F0%9F%9A%80'],
-    ['a\0,"\t\\', '{name}', 'a%00%2C%22%09%5C'],
+    ['a\u2028,"\\', '{name}', 'a%E2%80%A8%2C%22%5C'],
     ['@babel/core/x', 'p/{+name}', 'p/@babel/core/x'],
     ['g++&=;', 'p/{+name}', 'p/g++%26%3D%3B'],
     ['@a b/c?d', 'p/{+name}', 'p/@a%20b/c%3Fd'],
