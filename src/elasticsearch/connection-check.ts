@@ -5,8 +5,8 @@ import type { ElasticsearchAccess } from './access.js';
 import { createReadClient, describeAuthError, describeConnectionError } from './elasticsearch.js';
 
 /**
- * The versions that the service and its client are written for. Ranges of names are found by the skippers of doc values,
- * which 9.4 brought: earlier versions reject the index, and without the skippers would visit every name.
+ * The versions that the service and its client are written for. Ranges of names are found by the skippers of doc
+ * values, which 9.4 brought: earlier versions reject the index, and without the skippers would visit every name.
  */
 const MAJOR = 9;
 const MIN_MINOR = 4;

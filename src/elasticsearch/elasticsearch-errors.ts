@@ -44,9 +44,9 @@ const TOO_LARGE = 413;
 
 /**
  * Why a response says nothing about indices, aliases or keys; undefined if it does.
- * - A proxy's 404 does not mean that an index is absent. Elasticsearch sends the header `X-Elastic-Product`, except with
- *   some errors, for example while the cluster is read-only. A missing-index error makes this service drop a snapshot,
- *   so this error is trusted only with the header.
+ * - A proxy's 404 does not mean that an index is absent. Elasticsearch sends the header `X-Elastic-Product`, except
+ *   with some errors, for example while the cluster is read-only. A missing-index error makes this service drop a
+ *   snapshot, so this error is trusted only with the header.
  * - While the security index has no active shard, as in the seconds after a node has started, Elasticsearch 9.4 rejects
  *   every key with 401. Later versions respond with 503.
  */

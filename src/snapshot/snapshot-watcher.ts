@@ -11,8 +11,8 @@ const POLL_MS = 1000;
 /**
  * `present`: the current snapshot can be searched. `absent`: Elasticsearch responds and has no complete index.
  * `unreachable`: it does not respond, or rejects the key. `unusable`: the alias points to several indices, or its index
- * is closed, has a `_meta` that this version cannot read, or Elasticsearch refuses to search it. In the last two states,
- * the last known snapshot is kept.
+ * is closed, has a `_meta` that this version cannot read, or Elasticsearch refuses to search it. In the last two
+ * states, the last known snapshot is kept.
  */
 export const SNAPSHOT_STATES = ['present', 'absent', 'unreachable', 'unusable'] as const;
 

@@ -15,7 +15,9 @@ export function mostUsed(exact: PackageEntry, similar: readonly PackageEntry[]) 
     .map((one) => ({ ...one, isMuchMoreUsed: (one.weight ?? 0) >= enough }));
 }
 
-/** Names that are easily mistaken for `query`, nearest first. None if the request fails: the page then stays as it is. */
+/**
+ * Names that are easily mistaken for `query`, nearest first. None if the request fails: the page then stays as it is.
+ */
 export async function fetchSimilar(
   query: string,
   limit: number,

@@ -16,7 +16,8 @@ const MAX_EXHAUSTED = 10_000;
 const LOG_AGAIN_MS = 60_000;
 
 /**
- * Timeout of a check on Redis, in milliseconds. Rebuilds need a longer timeout, so the limits have their own connection.
+ * Timeout of a check on Redis, in milliseconds. Rebuilds need a longer timeout, so the limits have their own
+ * connection.
  */
 const CHECK_TIMEOUT_MS = 50;
 

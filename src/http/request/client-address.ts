@@ -11,7 +11,8 @@ const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
 const IPV6_SUBNET_BITS = 64;
 
 /**
- * All clients behind a NAT64 have addresses with this prefix of 96 bits (RFC 6052), which end with their IPv4 addresses.
+ * All clients behind a NAT64 have addresses with this prefix of 96 bits (RFC 6052), which end with their IPv4
+ * addresses.
  */
 const NAT64_PREFIX = ipaddr.IPv6.parse('64:ff9b::');
 

@@ -35,8 +35,8 @@ const OTHER_FORMATS: [start: RegExp, reason: string][] = [
 ];
 
 /**
- * Beginnings of small texts that stand for a file whose content is elsewhere. Git LFS had other names before. An annexed
- * file is a link into `.git/annex/objects`, or a text like it.
+ * Beginnings of small texts that stand for a file whose content is elsewhere. Git LFS had other names before. An
+ * annexed file is a link into `.git/annex/objects`, or a text like it.
  */
 const POINTERS: [start: RegExp, reason: string][] = [
   [

@@ -138,8 +138,8 @@ async function get(
 
 /**
  * The agent for the proxy of an address; false without a proxy.
- * @param signal closes the connection to the proxy when it aborts. Until the tunnel is open, the end of the request does
- * not close this connection.
+ * @param signal closes the connection to the proxy when it aborts. Until the tunnel is open, the end of the request
+ * does not close this connection.
  */
 function agentFor(address: URL, signal: AbortSignal): Agent | false {
   try {

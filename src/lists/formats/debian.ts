@@ -5,7 +5,10 @@ import { mapLines, readWholeLines } from '../readers/text-lines.js';
 import { compareDebianVersions, compareRVersions } from './versions.js';
 import type { Format, Item } from './list-format.js';
 
-/** The fields that are needed, and those that tell R's stanzas from Debian's. Field names are case-insensitive. A line that continues a field begins with white space. */
+/**
+ * The fields that are needed, and those that tell R's stanzas from Debian's. Field names are case-insensitive. A line
+ * that continues a field begins with white space.
+ */
 const FIELD = /^(package|version|architecture|filename|license|needscompilation):[ \t]*(.*)$/i;
 
 /** The beginning of a field, or of a line that continues a field. */

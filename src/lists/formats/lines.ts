@@ -9,9 +9,9 @@ const OTHER_FORMAT = /^\s*[<{[]/;
 const EXPECTED = 'expected a name, or a name and a version';
 
 /**
- * One package a line: a name, or a name and a version, separated by white space. Blank lines and comments, which begin with `#`,
- * are ignored. If a name is repeated, the last line wins. There is no specification. A list that does not end with a line end is rejected,
- * because it may be cut off.
+ * One package a line: a name, or a name and a version, separated by white space. Blank lines and comments, which begin
+ * with `#`, are ignored. If a name is repeated, the last line wins. There is no specification. A list that does not end
+ * with a line end is rejected, because it may be cut off.
  */
 export const lines: Format = {
   replaces: () => true,

@@ -43,7 +43,8 @@ function rankOf(character: string): bigint {
 
 /**
  * Compares two versions of R packages as R's `compareVersion` does: number by number, between dots and hyphens.
- * @returns a negative number if `a` is lower, a positive one if it is higher. Of 1.0 and 1.0.0, the longer one is higher.
+ * @returns a negative number if `a` is lower, a positive one if it is higher. Of 1.0 and 1.0.0, the longer one is
+ * higher.
  */
 export function compareRVersions(a: string, b: string): number {
   const [left = [], right = []] = [a, b].map((version) => (version.match(/\d+/g) ?? []).map(BigInt));
