@@ -65,9 +65,9 @@ export const urlTemplate = z
       `must not contain ${otherPlaceholder(input as string)}: only {name} and {+name} are replaced`,
   });
 
-/** The first text in braces that would stay in every URL, such as `{version}` or `{{name}}`. */
+/** The first text in braces that would stay in every URL, such as `{version}`, `{{name}}` or `${name}`. */
 function otherPlaceholder(template: string): string | undefined {
-  return /\{[^}]*\}*|\}+/.exec(template.replaceAll(/(?<!\{)\{\+?name\}(?!\})/g, 'name'))?.[0];
+  return /[$%]?\{[^}]*\}*|\}+/.exec(template.replaceAll(/(?<![{$%])\{\+?name\}(?!\})/g, 'name'))?.[0];
 }
 
 /** Links must not contain credentials, and `fetch` rejects addresses with credentials. */

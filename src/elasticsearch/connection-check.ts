@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { errors } from '@elastic/elasticsearch';
+import { errors, type Client } from '@elastic/elasticsearch';
 import type { Logger } from '../util/log.js';
 import type { ElasticsearchAccess } from './access.js';
 import { createReadClient, describeAuthError, describeConnectionError } from './elasticsearch.js';
@@ -21,7 +21,7 @@ export class ConnectionCheckError extends Error {
   override readonly name = 'ConnectionCheckError';
 }
 
-class WrongVersionError extends ConnectionCheckError {}
+export class WrongVersionError extends ConnectionCheckError {}
 
 /** Waits until Elasticsearch responds. Logs an error if its version is not supported. Never throws. */
 export async function reportWrongVersion(
@@ -41,20 +41,25 @@ export async function reportWrongVersion(
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
-    // The client's usual `Accept` header requires compatibility with version 9. With this header, earlier versions
-    // respond, too.
-    const { version } = await client.info({}, { headers: { accept: 'application/json' } });
-    const [major, minor = 0] = version.number.split('.').map(Number);
-    if (major !== MAJOR || minor < MIN_MINOR) {
-      throw new WrongVersionError(
-        `ELASTICSEARCH_URL: needs Elasticsearch ${MAJOR}.${MIN_MINOR} or newer ${MAJOR}.x, found ${version.number}`,
-      );
-    }
+    await assertVersion(client);
   } catch (error) {
     const described = describe(error, access.apiKey);
     if (described !== undefined) throw described;
   } finally {
     await client.close();
+  }
+}
+
+/** @throws {WrongVersionError}, and the errors of the client, for example if the key may not read the version. */
+export async function assertVersion(client: Client): Promise<void> {
+  // The client's usual `Accept` header requires compatibility with version 9. With this header, earlier versions
+  // respond, too.
+  const { version } = await client.info({}, { headers: { accept: 'application/json' } });
+  const [major, minor = 0] = version.number.split('.').map(Number);
+  if (major !== MAJOR || minor < MIN_MINOR) {
+    throw new WrongVersionError(
+      `ELASTICSEARCH_URL: needs Elasticsearch ${MAJOR}.${MIN_MINOR} or newer ${MAJOR}.x, found ${version.number}`,
+    );
   }
 }
 

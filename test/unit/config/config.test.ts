@@ -230,7 +230,17 @@ describe('readConfig', () => {
     NAME_RULE: ['PyPI', 'pypi,crates', 'npm', ' '],
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
-  for (const other of ['{version}', '{{name}}', '{Name}', '{+version}', '{', '}', '{name'])
+  for (const other of [
+    '{version}',
+    '{{name}}',
+    '${name}',
+    '%{name}',
+    '{Name}',
+    '{+version}',
+    '{',
+    '}',
+    '{name',
+  ])
     it(`names ${other}, which would stay in every URL`, () => {
       const template = `https://registry.example/{name}/${other}`;
       expect(() => readConfig({ ...REQUIRED, PACKAGE_URL_TEMPLATE: template })).to.throw(
