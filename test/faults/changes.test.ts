@@ -34,13 +34,13 @@ type Random = () => number;
 
 describe('Comparing snapshots with the longest possible entries after short ones', function () {
   this.timeout(120_000);
-  // Characters that JSON escapes: six bytes for one of a name, two for one of a URL.
+  // Characters that JSON escapes: two bytes for one of a name or a URL, six for one of a version.
   const longest = (i: number) => {
     const no = `${i}`.padStart(5, '0');
     const url = `https://r.example/?${no}`;
     return {
       no: 10_000 + i,
-      name: `z${no}${'\u0001'.repeat(506)}`,
+      name: `z${no}${'"'.repeat(506)}`,
       version: '\u0001'.repeat(256),
       url: url + '\\'.repeat(2048 - url.length),
     };

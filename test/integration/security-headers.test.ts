@@ -140,7 +140,7 @@ describe('Responses to browsers', function () {
     };
     const problems = Object.entries(components.schemas).filter(([name]) => name.startsWith('Problem'));
     const codes = problems.flatMap(([, { properties }]) => properties.code.enum);
-    expect(problems.map(([name]) => name)).to.include.members(['Problem400', 'Problem405', 'Problem503']);
+    expect(problems.map(([name]) => name)).to.include.members(['Problem400', 'Problem404', 'Problem503']);
     expect(new Set(codes).size).to.equal(codes.length);
   });
 });

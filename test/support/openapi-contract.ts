@@ -29,7 +29,6 @@ interface Document {
       };
     }
   >;
-  components: { schemas: Record<string, object> };
 }
 
 /** Statuses of paths and methods that are not in the document. */
@@ -95,8 +94,10 @@ class OpenApiContract {
     const response = this.#responsesOf(templateOf(pathname))[String(status)];
     if (response === undefined && ANYWHERE.includes(status)) {
       expect(type, what).to.equal('application/problem+json');
-      if (!hasNoBody)
-        this.#validate(what, answer.body, this.document.components.schemas[`Problem${status}`] ?? {});
+      if (!hasNoBody) {
+        expect(answer.body, what).to.have.all.keys('type', 'title', 'status', 'detail', 'code');
+        expect(answer.body, what).to.include({ type: 'about:blank', status });
+      }
       return;
     }
     if (status === 304 || (hasNoBody && method !== 'HEAD')) return;

@@ -64,7 +64,6 @@ export function openApiDocument(
     path,
     { get: describe(path, endpoint, components) },
   ]);
-  components.problems(PROBLEMS_OF_ANY_REQUEST);
   const always = PROBLEMS_OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``);
   return {
     openapi: '3.1.0',
