@@ -23,6 +23,7 @@ const FEED_LINK = /\s*<link rel="alternate"[^>]*>/;
 
 /**
  * The paths and handlers of the page's files. Browsers revalidate the files each time, so they never mix two versions.
+ * @param searchEngine title of the link to `/opensearch.xml`, which must equal its `ShortName`.
  * @throws {Error} if the page has not been built.
  */
 export function staticFiles(hasFeed: boolean, searchEngine: string): [path: string, handler: Handler][] {

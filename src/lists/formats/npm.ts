@@ -16,8 +16,8 @@ const MIN_SHARE = 0.99;
  * endpoint and its mirrors serve in pages. Each page begins with the last name of the previous page, unless that name
  * was unpublished meanwhile. Servers silently reduce `limit`, so a page with fewer rows may not be the last page. If a
  * server sends one row per page, every page has only the first name. CouchDB sorts names by their bytes. Other servers
- * may use any order. Names that begin with `_` are design documents, which
- * `total_rows` includes. It does not include deleted documents.
+ * may use any order. Names that begin with `_` are design documents. `total_rows` includes them, but no deleted
+ * documents.
  */
 export const npm: Format = {
   place: (at) => `rows[${at}]`,

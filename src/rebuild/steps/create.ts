@@ -63,10 +63,10 @@ export async function createIndex(
         // An earlier attempt succeeded, but its response was lost. No other process creates an index of this name.
         if (isAlreadyCreated(error)) return;
         // Earlier versions reject the settings. If the version cannot be read, their own reason has to do.
-        const version = isRejected(error)
+        const failure = isRejected(error)
           ? await assertVersion(client).catch((reason: unknown) => reason)
           : error;
-        throw version instanceof WrongVersionError ? version : error;
+        throw failure instanceof WrongVersionError ? failure : error;
       }),
     options,
   );
