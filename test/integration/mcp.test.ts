@@ -5,11 +5,11 @@ import type { Client } from '@modelcontextprotocol/client';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { packagesNamed } from '../support/datasets.js';
-import { engines } from '../support/engines.js';
 import { MCP_PROGRAM, PROTOCOLS, startMcp, textOf } from '../support/mcp-client.js';
 import { scrape } from '../support/metrics.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { UNCACHED } from '../support/background-reader.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
 import { runCommand } from '../support/spawn-cli.js';
 import { BYPASS_SECRET, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -17,9 +17,7 @@ import { waitFor } from '../support/wait-for.js';
 const NAMES = Array.from({ length: 90 }, (_, i) => `package-number-${i}`);
 const AWKWARD = ['@scope/name', 'c++', 'a&name=b', '日本語', 'x'.repeat(100), 'y'.repeat(300)];
 const SPELLINGS = ['redis-py', 'redis_py', 'redispi'];
-/** One has a name that looks like the other with a version. */
-const VERSIONED = ['exact', 'exact@1.0'];
-const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS, ...VERSIONED]);
+const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS]);
 const entryOf = (name: string) => PACKAGES.find((entry) => entry.name === name);
 
 const callOf = (client: Client, tool: string) => (args: Record<string, unknown>, signal?: AbortSignal) =>
@@ -60,13 +58,12 @@ describe('The MCP server', function () {
       const other = await startMcp(suite.service.url, { mode });
       expect((await other.listTools()).tools).to.deep.equal((await client.listTools()).tools);
       const found = await callOf(other, 'search_packages')({ query: 'edis', limit: 1 });
-      expect(found.structuredContent).to.deep.include({ results: [{ ...entryOf('redis-py'), rank: 2 }] });
-      const { isError } = await callOf(other, 'search_packages')({ query: 'a' });
-      expect(isError).to.equal(true);
+      const results = [{ ...entryOf('redis-py'), rank: 2 }];
+      expect(found.structuredContent).to.deep.include({ results, truncated: true });
       await other.close();
     });
 
-  it('has three tools with schemas, in at most 4,000 characters', async () => {
+  it('has three tools, described in at most 4,000 characters', async () => {
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).to.deep.equal([
       'check_packages',
@@ -75,28 +72,25 @@ describe('The MCP server', function () {
     ]);
     for (const { outputSchema, annotations } of tools) {
       expect(outputSchema?.['required']).to.include.members(['registry', 'taken_at', 'note', 'results']);
-      expect(annotations?.title).to.match(/^[A-Z][a-z ]+ names$|^Search packages$/);
-      expect(annotations).to.include({ readOnlyHint: true, idempotentHint: true, openWorldHint: false });
+      expect(annotations).to.include({ readOnlyHint: true });
     }
     expect(JSON.stringify(tools).length).to.be.at.most(4000);
   });
 
-  it('says of which registry and when its snapshot is', async () => {
+  const alike = (...names: [name: string, distance: number][]) =>
+    names.map(([name, distance]) => ({ ...entryOf(name), distance }));
+
+  it('says from which snapshot of which registry its results are', async () => {
     const taken = new Date((await suite.service.get('/stats')).headers.get('Last-Modified') ?? '');
-    const calls = {
-      check_packages: { names: ['a'] },
-      search_packages: { query: 'red' },
-      similar_packages: { name: 'a' },
-    };
-    for (const [tool, args] of Object.entries(calls)) {
-      const { structuredContent } = await callOf(client, tool)(args);
-      expect(structuredContent, tool).to.deep.include({
-        registry: suite.service.slug,
-        source: 'registry.example',
-        taken_at: taken.toISOString(),
-        note: 'This is a snapshot: a newer package may be missing.',
-      });
-    }
+    const { structuredContent } = await callOf(client, 'similar_packages')({ name: 'redispy' });
+    expect(structuredContent).to.deep.equal({
+      registry: suite.service.slug,
+      source: 'registry.example',
+      taken_at: taken.toISOString(),
+      note: 'This is a snapshot: a newer package may be missing.',
+      results: alike(['redis-py', 0], ['redis_py', 0], ['redispi', 1]),
+      truncated: false,
+    });
   });
 
   it('finds names that exist', async () => {
@@ -106,8 +100,6 @@ describe('The MCP server', function () {
   });
 
   it('compares names that do not exist with look-alikes', async () => {
-    const alike = (...names: [name: string, distance: number][]) =>
-      names.map(([name, distance]) => ({ ...entryOf(name), distance }));
     const names = ['Redis.Py', 'redis-pyy', 'unheard-of', 'unheard-of', 'z'.repeat(101)];
     const { results } = await check({ names });
     const reason = 'names of over 100 characters are not compared';
@@ -129,70 +121,42 @@ describe('The MCP server', function () {
     ]);
   });
 
-  it('removes versions from names, unless a package has exactly this name', async () => {
-    const texts: [text: string, checked: string][] = [
-      ['redis-py@4.17.21', 'redis-py'],
-      ['pkg:npm/%40scope/name@4', '@scope/name'],
-      ['exact@2.0', 'exact'],
-    ];
-    const { results } = await check({ names: [...texts.map(([text]) => text), 'exact@1.0', 'lost@1'] });
+  it('has a result with a reason for each invalid name', async () => {
+    const tooLong = 'the name has more than 512 bytes';
+    const nameless = 'this is not a name: ask for the name alone, without version, address or command';
+    const invalid = {
+      '': 'the name is empty',
+      ['a'.repeat(513)]: tooLong,
+      ['語'.repeat(171)]: tooLong,
+      'git+https://registry.example/a': nameless,
+      'npm i redis-py': nameless,
+    };
+    const { results } = await check({ names: [...Object.keys(invalid), 'redis-py', 'redis-py'] });
+    const package_ = { name: 'redis-py', status: 'exists', package: entryOf('redis-py') };
     expect(results).to.deep.equal([
-      ...texts.map(([name, checked_name]) => {
-        return { name, checked_name, status: 'exists', package: entryOf(checked_name) };
-      }),
-      { name: 'exact@1.0', status: 'exists', package: entryOf('exact@1.0') },
-      { name: 'lost@1', checked_name: 'lost', status: 'missing', look_alikes: [] },
+      ...Object.entries(invalid).map(([name, reason]) => ({ name, status: 'invalid', reason })),
+      package_,
+      package_,
     ]);
   });
 
-  it('has a result for each of a hundred names, also if some are invalid', async () => {
-    const invalid = [
-      '',
-      'a'.repeat(513),
-      '語'.repeat(171),
-      'git+https://registry.example/a',
-      'npm i redis-py',
-    ];
-    const many = [...invalid, ...Array<string>(7).fill('redis-py@1'), ...NAMES.slice(0, 88)];
-    const { results } = await check({ names: many });
-    expect(results.map(({ name }) => name)).to.deep.equal(many);
-    expect(results.map(({ status }) => status)).to.deep.equal(
-      many.map((_, i) => (i < invalid.length ? 'invalid' : 'exists')),
-    );
-    const nameless = 'this is not a name: ask for the name alone, without version, address or command';
-    expect(results.slice(0, invalid.length)).to.deep.equal(
-      [
-        'the name is empty',
-        'the name has more than 512 bytes',
-        'the name has more than 512 bytes',
-        nameless,
-        nameless,
-      ].map((reason, i) => ({ name: invalid[i], status: 'invalid', reason })),
-    );
-  });
-
   it('takes lists, numbers and booleans as clients send them', async () => {
-    for (const names of [
-      '["redis-py", "exact"]',
-      'redis-py, exact',
-      'redis-py\nexact\n',
-      ['redis-py', 'exact'],
-    ]) {
+    for (const names of ['["redis-py", "redispi"]', 'redis-py, redispi', 'redis-py\nredispi\n']) {
       const { results } = await check({ names, compare_existing: 'False' });
       expect(results.map(({ name, status }) => `${name} ${status}`)).to.deep.equal([
         'redis-py exists',
-        'exact exists',
+        'redispi exists',
       ]);
     }
-    for (const compare_existing of ['true', 'TRUE', null]) {
-      expect((await check({ names: 'exact', compare_existing })).results).to.have.length(1);
-    }
-    for (const limit of ['2', 2, ' 2 ']) {
-      const found = await callOf(client, 'search_packages')({ query: 'package', limit });
-      expect((found.structuredContent as { results: unknown[] }).results).to.have.length(2);
-    }
+    const found = await callOf(client, 'search_packages')({ query: 'package', limit: ' 2 ' });
+    expect((found.structuredContent as { results: unknown[] }).results).to.have.length(2);
     const { isError } = await callOf(client, 'similar_packages')({ name: 'redis', limit: 'all' });
     expect(isError).to.equal(true);
+  });
+
+  it('compares no existing names without weights', async () => {
+    const { results } = await check({ names: ['redis-py'], compare_existing: 'TRUE' });
+    expect(results).to.deep.equal([{ name: 'redis-py', status: 'exists', package: entryOf('redis-py') }]);
   });
 
   it('checks a hundred names with 12 requests that cost 41 points', async () => {
@@ -216,23 +180,6 @@ describe('The MCP server', function () {
     expect(results.map(({ name }) => name)).to.deep.equal(names);
   });
 
-  it('searches packages and similar names', async () => {
-    const search = callOf(client, 'search_packages');
-    expect((await search({ query: 'edis', limit: 2 })).structuredContent).to.deep.include({
-      results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
-      truncated: true,
-    });
-    const similar = callOf(client, 'similar_packages');
-    expect((await similar({ name: 'redispy' })).structuredContent).to.deep.include({
-      results: [
-        { ...entryOf('redis-py'), distance: 0 },
-        { ...entryOf('redis_py'), distance: 0 },
-        { ...entryOf('redispi'), distance: 1 },
-      ],
-      truncated: false,
-    });
-  });
-
   it('reports invalid arguments as errors of the tool', async () => {
     for (const names of [[], Array(101).fill('a'), '[]', 1]) {
       const result = await callOf(client, 'check_packages')({ names });
@@ -254,10 +201,7 @@ describe('The MCP server', function () {
       { names: ['cancelled-1', 'cancelled-2', 'cancelled-3'] },
       controller.signal,
     );
-    const outcome = call.then(
-      () => 'a result',
-      (error: unknown) => String(error),
-    );
+    const outcome = call.then(() => 'a result', String);
     await hold.arrived;
     controller.abort('no longer needed');
     expect(await outcome).to.include('no longer needed');
@@ -268,56 +212,32 @@ describe('The MCP server', function () {
     expect((await used()).requests - before.requests).to.equal(5);
   });
 
-  it('reports when to try again if the service is unavailable', async () => {
-    const recover = suite.proxy.impersonate(
-      (_request, response) => response.writeHead(503).end('{}'),
-      (_method, path) => path.includes('/_msearch'),
-    );
-    try {
-      const result = await callOf(client, 'check_packages')({ names: ['redis-py'] });
-      expect(result.isError).to.equal(true);
-      expect(textOf(result)).to.match(/^search_unavailable: .*\. Try again in \d+ seconds$/);
-    } finally {
-      recover();
+  describe('with a rate limit', () => {
+    const startReplica = useReplicaStarter(suite);
+
+    /** The result of a call that costs ten points, of which five are left at most. */
+    async function limited(env: Record<string, string>) {
+      const { url } = await startReplica({ RATE_LIMIT_POINTS: '5', RATE_LIMIT_WINDOW_SECONDS: '86400' });
+      const other = await startMcp(url, { env });
+      return callOf(other, 'check_packages')({ names: NAMES }).finally(() => other.close());
     }
-  });
-});
 
-describe('The MCP server and rate limits', function () {
-  this.timeout(60_000);
-  const suite = useService(
-    () => PACKAGES,
-    () => ({ RATE_LIMIT_POINTS: '5', RATE_LIMIT_WINDOW_SECONDS: '86400' }),
-  );
+    it('has none with a bypass token', async () => {
+      const { body } = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
+      const allowed = await limited({ BYPASS_TOKEN: body.bypass_token });
+      expect(allowed.isError, textOf(allowed)).not.to.equal(true);
+    });
 
-  /** The result of a call that costs ten points. */
-  async function result(env: Record<string, string>) {
-    const client = await startMcp(suite.service.url, { env });
-    try {
-      for (let i = 0; i < 4; i++) await callOf(client, 'search_packages')({ query: 'red' });
-      return await callOf(client, 'check_packages')({ names: NAMES });
-    } finally {
-      await client.close();
-    }
-  }
-
-  it('reports when to try again', async () => {
-    const { isError, ...limited } = await result({});
-    expect(isError).to.equal(true);
-    expect(textOf({ isError, ...limited })).to.match(/^rate_limited: .*\. Try again in \d{5} seconds$/);
-  });
-
-  it('has no limit with a bypass token', async () => {
-    const { body } = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
-    const allowed = await result({ BYPASS_TOKEN: body.bypass_token });
-    expect(allowed.isError, textOf(allowed)).not.to.equal(true);
-  });
-
-  it('says that a token may have expired', async () => {
-    const limited = await result({ BYPASS_TOKEN: `1700000000:${'A'.repeat(43)}` });
-    expect(textOf(limited)).to.match(
-      /^rate_limited: .* The bypass token is not valid here, or expired: it lasts one hour\. Try again in \d+ seconds$/,
-    );
+    for (const [BYPASS_TOKEN, note] of [
+      ['', ''],
+      [`1700000000:${'A'.repeat(43)}`, ' The bypass token is not valid here, or expired: it lasts one hour.'],
+    ] as const)
+      it(`reports when to try again${note && ' after its token has expired'}`, async () => {
+        const result = await limited({ BYPASS_TOKEN });
+        expect(result.isError).to.equal(true);
+        const [, detail] = /^rate_limited: (.*) Try again in \d+ seconds$/.exec(textOf(result)) ?? [];
+        expect(detail).to.match(new RegExp(`resets at \\S+\\.${note}$`));
+      });
   });
 });
 
@@ -338,16 +258,17 @@ describe('The MCP server and weights', function () {
   const NAMED = ['react', 'expresss', 'lodahs', 'loadsh'];
   /** Each exists, is used more than those, and has no look-alike. */
   const COMMON = Array.from({ length: 7 }, (_, i) => `${'abcdefg'.charAt(i).repeat(5)}-common`);
-  const entries = packagesNamed([...Object.keys(WEIGHTS), ...COMMON]);
-  const weighted = useService(() =>
-    entries.map((entry) => ({ ...entry, weight: WEIGHTS[entry.name] ?? 9999 })),
+  const suite = useService(() =>
+    packagesNamed([...Object.keys(WEIGHTS), ...COMMON]).map((entry) => ({
+      ...entry,
+      weight: WEIGHTS[entry.name] ?? 9999,
+    })),
   );
-  const unweighted = useService(() => entries);
 
   /** The look-alikes of each existing name; undefined if it was not compared. */
-  async function compare(url: string, args: { names: string[]; compare_existing?: boolean }) {
-    const client = await startMcp(url);
-    const result = await callOf(client, 'check_packages')(args);
+  async function compare(names: string[], compare_existing = true) {
+    const client = await startMcp(suite.service.url);
+    const result = await callOf(client, 'check_packages')({ names, compare_existing });
     await client.close();
     const { results } = result.structuredContent as {
       results: { name: string; status: string; look_alikes?: { name: string }[] }[];
@@ -359,26 +280,18 @@ describe('The MCP server and weights', function () {
   }
 
   it('compares existing packages with look-alikes that are used 100 times more', async () => {
-    const found = await compare(weighted.service.url, { names: NAMED, compare_existing: true });
-    expect(found).to.deep.equal([[], ['express', 'expressx'], ['loadsh', 'lodash'], []]);
+    expect(await compare(NAMED)).to.deep.equal([[], ['express', 'expressx'], ['loadsh', 'lodash'], []]);
   });
 
   it('compares the ten least used packages', async () => {
     const names = ['react', ...COMMON, 'expresss', 'lodahs', 'loadsh'];
-    const found = await compare(weighted.service.url, { names, compare_existing: true });
+    const found = await compare(names);
     expect(found.filter((one) => one === undefined)).to.have.length(1);
     expect(names[found.indexOf(undefined)]).to.be.oneOf(COMMON);
   });
 
-  it('compares none without weights, or unless asked to', async () => {
-    for (const [url, compare_existing] of [
-      [unweighted.service.url, true],
-      [weighted.service.url, false],
-    ] as const) {
-      expect(await compare(url, { names: NAMED, compare_existing })).to.deep.equal(
-        NAMED.map(() => undefined),
-      );
-    }
+  it('compares none unless asked to', async () => {
+    expect(await compare(NAMED, false)).to.deep.equal(NAMED.map(() => undefined));
   });
 });
 
@@ -397,35 +310,23 @@ describe('The MCP server without its service', () => {
     expect(textOf(result)).to.include(origin);
   });
 
-  it('reports that something else responds', async () => {
-    const client = await startMcp(engines().elasticsearch.url);
-    const result = await callOf(client, 'similar_packages')({ name: 'redis' });
-    await client.close();
-    expect(result.isError).to.equal(true);
-    expect(textOf(result)).to.match(/does not respond like a package registry search: check --url$/);
-  });
-
-  it('explains its usage if the address is missing or malformed', async () => {
-    for (const args of [[], ['--url', 'ftp://a'], ['--url', 'http://a:b@c'], ['--other']]) {
-      expect(await runCommand('mcp/mcp', {}, args)).to.deep.equal({ code: 2, stdout: '', stderr: USAGE });
-    }
-  });
-
-  it('prints its usage on request', async () => {
-    for (const args of [['--help'], ['--url', 'http://127.0.0.1:1', '-h']]) {
-      expect(await runCommand('mcp/mcp', {}, args)).to.deep.equal({ code: 0, stdout: USAGE, stderr: '' });
-    }
+  it('explains its usage on request, or if the address is malformed', async () => {
+    const explained = async (code: number, args: string[]) =>
+      expect(await runCommand('mcp/mcp', {}, args)).to.deep.equal({
+        code,
+        stdout: code === 0 ? USAGE : '',
+        stderr: code === 0 ? '' : USAGE,
+      });
+    await Promise.all([explained(0, ['--help']), explained(2, []), explained(2, ['--url', 'ftp://a'])]);
   });
 
   it('rejects a token that is invalid in a header, without printing it', async () => {
-    for (const token of ['1700000000:hush\ntoken', '1700000000:hush-token\r\n', 'hush-tokęn']) {
-      const args = ['--url', 'http://127.0.0.1:1'];
-      expect(await runCommand('mcp/mcp', { BYPASS_TOKEN: token }, args)).to.deep.equal({
-        code: 2,
-        stdout: '',
-        stderr: 'BYPASS_TOKEN has a character that no token has, such as a line break\n',
-      });
-    }
+    const env = { BYPASS_TOKEN: '1700000000:hush-token\r\n' };
+    expect(await runCommand('mcp/mcp', env, ['--url', 'http://127.0.0.1:1'])).to.deep.equal({
+      code: 2,
+      stdout: '',
+      stderr: 'BYPASS_TOKEN has a character that no token has, such as a line break\n',
+    });
   });
 
   /** What a client sends that calls a tool, and an unknown method. */
@@ -440,9 +341,8 @@ describe('The MCP server without its service', () => {
       },
     },
     { method: 'notifications/initialized' },
-    { id: 2, method: 'tools/list' },
-    { id: 3, method: 'tools/call', params: { name: 'search_packages', arguments: { query: 'redis' } } },
-    { id: 4, method: 'unknown' },
+    { id: 2, method: 'tools/call', params: { name: 'search_packages', arguments: { query: 'redis' } } },
+    { id: 3, method: 'unknown' },
   ];
 
   it('writes only JSON-RPC to standard output until its input ends', async () => {
@@ -453,7 +353,7 @@ describe('The MCP server without its service', () => {
       program.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
     let written = '';
     program.stdout.on('data', (chunk: Buffer) => (written += chunk.toString()));
-    await waitFor(() => [1, 2, 3, 4].every((id) => written.includes(`"id":${id}`)), 'four responses');
+    await waitFor(() => [1, 2, 3].every((id) => written.includes(`"id":${id}`)), 'three responses');
     program.stdin.end();
     const [code] = (await once(program, 'exit')) as [number];
     expect(code).to.equal(0);

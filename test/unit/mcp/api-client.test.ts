@@ -21,6 +21,9 @@ const QUALIFIED: [given: string, status: string, checked?: string][] = [
   ['LWP::UserAgent', 'exists'],
   ['LWP::UserAgnet', 'missing'],
   ['LWP::UserAgent@6.72', 'exists', 'LWP::UserAgent'],
+  ['exact@2.0', 'exists', 'exact'],
+  ['exact@1.0', 'exists'],
+  ['lost@1', 'missing', 'lost'],
 ];
 
 /** Responds to `/stats`; each test decides the rest. */
@@ -95,8 +98,18 @@ describe('The API client of the MCP server', () => {
     ]);
   });
 
-  it('cuts off an architecture or a release if only the part before it is a package', async () => {
-    const listed = ['libc6', 'python3', 'curl', 'vendor/pkg', 'vendor', 'LWP::UserAgent', 'LWP'];
+  it('cuts off a version, an architecture or a release if only the part before it is a package', async () => {
+    const listed = [
+      'libc6',
+      'python3',
+      'curl',
+      'vendor/pkg',
+      'vendor',
+      'LWP::UserAgent',
+      'LWP',
+      'exact',
+      'exact@1.0',
+    ];
     respond = (response) => {
       const { searchParams } = new URL(asked.at(-1)?.url ?? '', base);
       const find = (name: string) => (listed.includes(name) ? { no: 1, name, version: '1', url: 'x' } : null);
