@@ -8,10 +8,10 @@ import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectInvalid, expectProblem } from '../support/expect-problem.js';
 import { cursorOf, followNext, linksOf, walk } from '../support/follow-next.js';
-import { scrape } from '../support/metrics.js';
 import { servedIndex } from '../support/served-index.js';
 import { logLines, useService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
+import { metaWith } from '../support/snapshot-meta.js';
 import { STEP } from '../support/step.js';
 
 const CASE_VARIANTS = ['lib', 'LIB', 'Lib', 'li-b', 'LİB', 'lib\u{10FFFF}', '\uE000lib', '🚀-lib', '🚀-LIB', `lib${'x'.repeat(509)}`, '"lib', '<b>&amp;']; // prettier-ignore
@@ -40,6 +40,17 @@ function updated(
 ): PackageEntry[] {
   return packages.map((entry, i) => (isChanged(i) ? { ...entry, version } : entry));
 }
+
+/** URLs of packages, and the IRIs that link to them. */
+const IRIS: [url: string, iri: string][] = [
+  ['https://example.test/p/100%', 'https://example.test/p/100%25'],
+  ['https://example.test/%ZZ%2', 'https://example.test/%25ZZ%252'],
+  ['https://example.test/a[x]\\|^z', 'https://example.test/a%5Bx%5D/%7C%5Ez'],
+  ['https://example.test/%5B%41%2F', 'https://example.test/%5B%41%2F'],
+  ['https://[2001:db8::1]:8443/?a[b]=`{c}`', 'https://[2001:db8::1]:8443/?a%5Bb%5D=%60%7Bc%7D%60'],
+  ['https://a%@example.test/é#b#c[', 'https://a%25@example.test/%C3%A9#b%23c%5B'],
+  ['https://bücher.example\\a"<b>', 'https://xn--bcher-kva.example/a%22%3Cb%3E'],
+];
 
 /** Adds, removes and changes a tenth of the packages at random. */
 function mutated(packages: readonly PackageEntry[], seed: number): PackageEntry[] {
@@ -110,11 +121,8 @@ describe('/changes', function () {
     const { service } = suite;
     await expectGone(service, 'since=20200101t000000z-0123abcd', NOT_IN_CHAIN);
     const after = cursorOf(await service.get(`/changes?since=${ids[0]}&limit=1`));
-    const others = ['since=x', 'limit=0', 'limit=-1', 'snapshot=x', 'after=x', `after=${after}`];
-    const rejected = [`since=${ids[0]}&since=${ids[0]}`, `since=${ids[1]}&after=${after}`, ...others];
+    const rejected = ['since=x', 'limit=0', 'snapshot=x', 'after=x', `since=${ids[1]}&after=${after}`];
     await expectInvalid(service, ...rejected.map((params) => `/changes?${params}`));
-    const most = await service.get(`/changes?since=${ids[0]}&limit=99999999999999999999`);
-    expect(most.status).to.equal(200);
   });
 
   // The last test, because it publishes a snapshot.
@@ -201,15 +209,16 @@ describe('The chain of snapshots', function () {
     const first = await suite.service.snapshot();
     const second = await suite.publish(version('w'));
     const third = await suite.publish(version('x'));
-    expect(await status(first)).to.equal(200);
-    await elasticsearch.indices.delete({ index: `${alias}-changes-${second}` });
-    await expectGone(suite.service, `since=${first}&limit=3`, DELETED);
-    expect(await status(second)).to.equal(200);
-    expect((await suite.service.get('/changes.atom')).status).to.equal(200);
-    await elasticsearch.indices.delete({ index: `${alias}-changes-${third}` });
-    await expectGone(suite.service, `since=${second}&limit=3`, DELETED);
-    const { body } = await suite.service.get('/changes?limit=3');
-    expect(body).to.deep.equal({ from: third, to: third, count: 0, results: [] });
+    for (const [deleted, since] of [
+      [second, first],
+      [third, second],
+    ] as const) {
+      expect(await status(since)).to.equal(200);
+      await elasticsearch.indices.delete({ index: `${alias}-changes-${deleted}` });
+      await expectGone(suite.service, `since=${since}&limit=3`, DELETED);
+      expect((await suite.service.get('/changes.atom')).status).to.equal(200);
+    }
+    expect((await suite.service.get('/changes')).body).to.include({ from: third, count: 0 });
     await suite.publish(version('z'));
     expect(await status(third)).to.equal(200);
   });
@@ -217,12 +226,9 @@ describe('The chain of snapshots', function () {
   it('is unavailable if the snapshot was not compared, until the next rebuild', async () => {
     const { elasticsearch } = suite.service;
     const [index, snapshot] = [await servedIndex(suite.service), await suite.service.snapshot()];
-    const { mappings } = (await elasticsearch.indices.getMapping({ index }))[index] ?? {};
-    const _meta = { ...mappings?._meta };
-    delete _meta['lineage'];
-    await elasticsearch.indices.putMapping({ index, _meta });
+    await elasticsearch.indices.putMapping({ index, _meta: metaWith(packages.length) });
     const replica = await startReplica(env);
-    for (const path of ['/changes', `/changes?since=${snapshot}`, '/changes.atom']) {
+    for (const path of [`/changes?since=${snapshot}`, '/changes.atom']) {
       const answer = await replica.get(path);
       expectProblem(answer, 503, 'search_unavailable');
       expect(answer.headers.get('Retry-After')).to.equal('60');
@@ -254,10 +260,8 @@ describe('The chain of snapshots', function () {
 
   it('is not served by a replica with CHANGES_RETENTION=0', async () => {
     const replica = await startReplica({ CHANGES_RETENTION: '0' });
-    for (const path of ['/changes', '/changes.atom']) {
+    for (const path of ['/changes', '/changes.atom'])
       expectProblem(await replica.get(path), 404, 'not_found');
-    }
-    expect(await (await fetch(suite.service.url)).text()).to.include('changes.atom');
     expect(await (await fetch(replica.url)).text()).not.to.include('changes.atom');
     const { paths } = (await replica.get('/openapi.json')).body as { paths: object };
     expect(Object.keys(paths).filter((path) => path.includes('changes'))).to.deep.equal([]);
@@ -266,14 +270,9 @@ describe('The chain of snapshots', function () {
   it('is removed by a rebuild with CHANGES_RETENTION=0', async () => {
     await suite.publish(packages.slice(1));
     expect(await changesIndices()).not.to.deep.equal([]);
-    const replica = await startReplica({ CHANGES_RETENTION: '0', METRICS_PORT: '0' });
-    await replica.rebuild();
-    expect(replica.failure()).to.equal(undefined);
+    await suite.publish(packages, { CHANGES_RETENTION: '0' });
     expect(await changesIndices()).to.deep.equal([]);
-    expect((await replica.get('/stats')).headers.get('X-Snapshot-Changes')).to.equal(null);
-    const metrics = await scrape(replica.server.metricsUrl);
-    for (const name of ['snapshot_changes', 'changes_snapshots'])
-      expect(metrics.all(name), name).to.deep.equal([]);
+    expect((await suite.service.get('/stats')).headers.get('X-Snapshot-Changes')).to.equal(null);
   });
 });
 
@@ -292,19 +291,17 @@ describe('/changes.atom', function () {
     return new Parser<object, { id: string; link: string }>().parseString(await response.text());
   }
 
-  it('lists added packages, newest first, with permanent ids', async () => {
+  it('links added packages, newest first, with permanent ids', async () => {
     expect(await feed()).to.deep.include({ items: [], title: 'New packages of registry.example' });
     const strange = ['<script>alert(1)</script>', '🚀', 'x\uFFFEy', '&amp;', ']]>', 'a\u2028b', 'a b'];
-    const one = added(strange, 1000);
+    const one = added(strange, 1000).map((entry, i) => ({ ...entry, url: IRIS[i]?.[0] ?? '' }));
     await suite.publish([...packages, ...one]);
     const before = await feed();
     expect(before.items.map(({ title }) => title)).to.deep.equal(
       one.map(({ name, version }) => `${name.replace(/\uFFFE/g, '\uFFFD')} ${version}`).reverse(),
     );
-    expect(new Set(before.items.map(({ id }) => id))).to.have.length(strange.length);
-    for (const { id } of before.items) {
-      expect(id).to.match(/^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    }
+    expect(before.items.map(({ link }) => link).reverse()).to.deep.equal(IRIS.map(([, iri]) => iri));
+    expect(before.feedUrl).to.equal('changes.atom');
     const later = Array.from({ length: 95 }, (_, i) => `later-${i}`);
     await suite.publish([...packages, ...one.slice(1), ...added(later, 2000)]);
     const after = await feed();
@@ -312,25 +309,5 @@ describe('/changes.atom', function () {
     expect(after.items[0]?.title).to.match(/^later-94 /);
     // The last five were added by the previous snapshot and not removed since.
     expect(after.items.slice(95)).to.deep.equal(before.items.slice(0, 5));
-  });
-
-  it('links to itself and by valid IRIs to the packages', async () => {
-    const iris: [url: string, iri: string][] = [
-      ['https://example.test/p/100%', 'https://example.test/p/100%25'],
-      ['https://example.test/%ZZ%2', 'https://example.test/%25ZZ%252'],
-      ['https://example.test/a[x]\\|^z', 'https://example.test/a%5Bx%5D/%7C%5Ez'],
-      ['https://example.test/%5B%41%2F', 'https://example.test/%5B%41%2F'],
-      ['https://[2001:db8::1]:8443/?a[b]=`{c}`', 'https://[2001:db8::1]:8443/?a%5Bb%5D=%60%7Bc%7D%60'],
-      ['https://a%@example.test/é#b#c[', 'https://a%25@example.test/%C3%A9#b%23c%5B'],
-      ['https://bücher.example\\a"<b>', 'https://xn--bcher-kva.example/a%22%3Cb%3E'],
-    ];
-    const entries = added(
-      iris.map(([, iri]) => iri),
-      5000,
-    ).map((entry, i) => ({ ...entry, url: iris[i]?.[0] ?? '' }));
-    await suite.publish([...packages, ...entries]);
-    const { items, feedUrl } = await feed();
-    expect(items.map(({ link }) => link).reverse()).to.deep.equal(iris.map(([, iri]) => iri));
-    expect(feedUrl).to.equal('changes.atom');
   });
 });

@@ -1,45 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { DATASET_FORMATS } from '../../../src/config/dataset-format.js';
-import { ConfigError, readConfig, readKeysConfig } from '../../../src/config/config.js';
+import { ConfigError, readConfig, readKeysConfig, VARIABLES } from '../../../src/config/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
 const REQUIRED = { ELASTICSEARCH_URL: NODE };
 const BUNDLED = new URL('../../../data/debian-bookworm.csv.gz', import.meta.url).href;
 
-/** Each variable, where its value is, a text, and how it is read. */
-const VARIABLES: [variable: string, path: string, text: string, value: unknown][] = [
-  ['PORT', 'port', '0', 0],
+/** Variables that are not numbers or texts, or that no other test sets: where the value is, a text, how it is read. */
+const VALUES: [variable: string, path: string, text: string, value: unknown][] = [
   ['HOST', 'host', '0.0.0.0', '0.0.0.0'],
-  ['ELASTICSEARCH_URL', 'elasticsearch.nodes', 'http://a, https://b,', ['http://a', 'https://b']],
-  ['ELASTICSEARCH_API_KEY', 'elasticsearch.apiKey', 'reader', 'reader'],
-  ['ELASTICSEARCH_REBUILD_API_KEY', 'elasticsearch.rebuildApiKey', 'writer', 'writer'],
-  ['REDIS_URL', 'redisUrl', 'rediss://cache:6380/1', 'rediss://cache:6380/1'],
-  ['DATASET_URL', 'dataset.urls', 'https://a.example/b.csv.gz', ['https://a.example/b.csv.gz']],
-  ['DATASET_AUTHORIZATION', 'dataset.authorization', 'Bearer a.b', 'Bearer a.b'],
-  ['WEIGHTS_COLUMNS', 'weights.columns', 'project, count', { name: 'project', weight: 'count' }],
-  ['WEIGHTS_URL', 'weights.url', 'https://a.example/w.jsonl', 'https://a.example/w.jsonl'],
-  ['REGISTRY_SLUG', 'registry.slug', 'pub-dev_2', 'pub-dev_2'],
-  ['REGISTRY_SOURCE', 'registry.source', 'pub.dev', 'pub.dev'],
-  ['PACKAGE_URL_TEMPLATE', 'dataset.packageUrlTemplate', 'https://a/{+name}', 'https://a/{+name}'],
-  ['NAME_RULE', 'dataset.nameRule', 'crates', 'crates'],
-  ['REBUILD_SECRET', 'rebuild.secret', '12345678', '12345678'],
-  ['BYPASS_SECRET', 'bypassSecret', 'sechs 🚀🚀', 'sechs 🚀🚀'],
-  ['TRUSTED_PROXIES', 'trustedProxies', '10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
-  ['PUBLIC_URL', 'publicUrl', 'https://a.example/npm', 'https://a.example/npm'],
-  ['INDEX_REPLICAS', 'indexReplicas', '0-all', '0-all'],
-  ['RATE_LIMIT_POINTS', 'rateLimit.points', '0', 0],
-  ['RATE_LIMIT_WINDOW_SECONDS', 'rateLimit.windowSeconds', '86400', 86_400],
   ['MAX_CONNECTIONS', 'maxConnections', '1', 1],
-  ['KEEP_ALIVE_SECONDS', 'keepAliveSeconds', '930', 930],
-  ['CACHE_MAX_BYTES', 'cacheMaxBytes', '0', 0],
-  ['REBUILD_INTERVAL_SECONDS', 'rebuild.intervalSeconds', '3600', 3600],
   ['REBUILD_MAX_SHRINK_PERCENT', 'rebuild.maxShrinkPercent', '100', 100],
-  ['CHANGES_RETENTION', 'changesRetention', '100', 100],
-  ['DATASET_MAX_BAD_ROWS', 'dataset.maxBadRows', '7', 7],
-  ['DATASET_DOWNLOAD_TIMEOUT_SECONDS', 'dataset.downloadTimeoutSeconds', '86400', 86_400],
-  ['METRICS_PORT', 'metricsPort', '9464', 9464],
-  ['LOG_LEVEL', 'logLevel', 'silent', 'silent'],
+  ['ELASTICSEARCH_URL', 'elasticsearch.nodes', 'http://a, https://b,', ['http://a', 'https://b']],
+  ['WEIGHTS_COLUMNS', 'weights.columns', 'project, count', { name: 'project', weight: 'count' }],
+  ['TRUSTED_PROXIES', 'trustedProxies', '10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
 ];
 
 /** Expects one line that names the variable, and never repeats its value. */
@@ -51,18 +26,16 @@ function expectRejected(read: (env: Record<string, string>) => unknown, name: st
 }
 
 describe('readConfig', () => {
-  it('reads every variable', () => {
-    for (const [variable, path, text, value] of VARIABLES) {
-      const config = readConfig({ ...REQUIRED, [variable]: text });
-      expect(config).to.have.nested.property(path).that.deep.equals(value);
-    }
+  it('reads numbers, texts and lists', () => {
+    for (const [variable, path, text, value] of VALUES)
+      expect(readConfig({ ...REQUIRED, [variable]: text })).to.have.nested.deep.property(path, value);
   });
 
   it('has the defaults that docs/configuration.md lists', () => {
     const guide = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
     const lines = [...guide.matchAll(/^([A-Z_]+)=(\S*)/gm)].map(([, name = '', value]) => [name, value]);
     const listed = Object.fromEntries(lines) as Record<string, string>;
-    expect(Object.keys(listed)).to.include.members(VARIABLES.map(([name]) => name));
+    expect(Object.keys(listed)).to.include.members(VARIABLES);
     expect(readConfig({ ...listed, ...REQUIRED })).to.deep.equal(readConfig(REQUIRED));
     expect(readConfig(REQUIRED).dataset.urls).to.deep.equal([BUNDLED]);
   });
@@ -126,23 +99,13 @@ describe('readConfig', () => {
   });
 
   it('ignores white space around an address', () => {
-    const addresses = VARIABLES.filter(([name]) => /_URL(_TEMPLATE)?$/.test(name));
-    expect(addresses).to.have.length(6);
-    for (const [variable, path, text, value] of addresses) {
-      const config = readConfig({ ...REQUIRED, [variable]: `\r\n\t${text}  \r\n` });
-      expect(config, variable).to.have.nested.property(path).that.deep.equals(value);
-    }
     const files = { DATASET_FORMAT: 'debian', DATASET_URL: '\nhttp://a/1\n  http://a/2\n' };
     const { dataset } = readConfig({ ...REQUIRED, ...files, PACKAGE_URL_TEMPLATE: 'https://a/{name}\n' });
     expect(dataset).to.deep.include({
       urls: ['http://a/1', 'http://a/2'],
       packageUrlTemplate: 'https://a/{name}',
     });
-  });
-
-  it('accepts a slug that only resembles a data stream', () => {
-    for (const slug of ['logsearch', 'logs_debian', 'my-logs', 'log'])
-      expect(readConfig({ ...REQUIRED, REGISTRY_SLUG: slug }).registry.slug).to.equal(slug);
+    expect(readConfig({ ELASTICSEARCH_URL: ` ${NODE}\r\n` })).to.deep.equal(readConfig(REQUIRED));
   });
 
   it('rebuilds with the read key if there is no rebuild key', () => {
@@ -150,16 +113,8 @@ describe('readConfig', () => {
     expect(config.elasticsearch.rebuildApiKey).to.equal('reader');
   });
 
-  it('names ELASTICSEARCH_URL when it is missing or empty', () => {
-    const message = 'ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200';
-    for (const env of [{}, { ELASTICSEARCH_URL: '' }])
-      expect(() => readConfig(env))
-        .to.throw(ConfigError)
-        .with.property('message', message);
-  });
-
   it('treats an empty variable as absent', () => {
-    const empty = Object.fromEntries(VARIABLES.map(([variable]) => [variable, '']));
+    const empty = Object.fromEntries(VARIABLES.map((name) => [name, '']));
     expect(readConfig({ ...empty, ...REQUIRED })).to.deep.equal(readConfig(REQUIRED));
   });
 
@@ -168,48 +123,25 @@ describe('readConfig', () => {
     expect(readConfig({ ...REQUIRED, INDEX_SHARDS: '' })).to.deep.equal(readConfig(REQUIRED));
   });
 
-  it('ignores variables that are not its own', () => {
-    expect(readConfig({ ...REQUIRED, PATH: '/bin', port: 'x' })).to.deep.equal(readConfig(REQUIRED));
-  });
-
   const malformed: Record<string, string[]> = {
     PORT: ['-1', '65536', '80.5', '80a', ' 80', '1e3', '0x50', '٣'],
     HOST: ['[::1]', '127.0.0.1:3000', 'http://127.0.0.1', 'a b', ' ::1', '-', 'a..b', 'é', '*', '::1\n'],
     ELASTICSEARCH_URL: [
       'localhost:9200',
       ',',
-      'http://one,two',
-      'HTTP://node',
       'http://u%zz:hush@a',
       'http://a/#hush',
-      'http://u@a',
-      'http://a:0',
       'http://u:hush@a,http://b',
     ],
     ELASTICSEARCH_API_KEY: ['hush\n', '\nhush', 'hush hush', 'hush\0', 'hüsh'],
-    ELASTICSEARCH_REBUILD_API_KEY: ['hush\n'],
     DATASET_AUTHORIZATION: ['hush', 'Bearer hush\n', 'Bearer  hush', 'Bearer h\u00fcsh', 'Basic hush hush'],
-    REDIS_URL: [
-      'localhost:6379',
-      'redis:///0',
-      'redis://cache/one',
-      'redis://cache#hush',
-      'redis://cache?family=6&password=hush',
-    ],
+    REDIS_URL: ['localhost:6379', 'redis://cache/one', 'redis://cache?family=6&password=hush'],
     REGISTRY_SOURCE: ['tracker.debian.org\n', 'a\r\nSet-Cookie: b', '\0', '\u001b[31m', 'a\u2028b'],
-    REBUILD_SECRET: [
-      'hush-hu',
-      'hush-hush\n',
-      'hush-hush\u00a0',
-      'hush\0hush',
-      'hush-hush\uFFFD',
-      '🚀🚀🚀🚀🚀🚀🚀',
-      'h'.repeat(1025),
-    ],
+    REBUILD_SECRET: ['hush-hu', 'hush-hush\n', 'hush-hush\uFFFD', '🚀🚀🚀🚀🚀🚀🚀', 'h'.repeat(1025)],
     BYPASS_SECRET: [' ', 'change-me-too', 'CHANGE_ME_hush', 'changeme', 'change me, hush'],
     DATASET_URL: ['/tmp/names.csv', 'ftp://hush/names.csv', 'file:names.csv', 'file://host/a', 'file:///%00'],
     REGISTRY_SLUG: ['Debian', '2debian', 'debian\n', 'a'.repeat(41), 'logs', 'profiling-x'],
-    PACKAGE_URL_TEMPLATE: ['https://a/', 'file:///{name}', 'https://a/{ name }', 'https://{name}.a/'],
+    PACKAGE_URL_TEMPLATE: ['https://a/', 'file:///{name}', 'https://a/{name}/${name}', 'https://{name}.a/'],
     TRUSTED_PROXIES: ['10.0.0.0/33', '10.0.0.1,x', ',', 'fe80::1%eth0', '::ffff:10.0.0.0/8', '0.0.0.0/0'],
     WEIGHTS_URL: ['hush', 'ftp://hush', 'https://a https://hush', 'file:hush'],
     WEIGHTS_COLUMNS: ['hush', 'hush,', 'hush,hush', 'hush,a,b', ',', 'hush, hush '],
@@ -217,38 +149,9 @@ describe('readConfig', () => {
     INDEX_SHARDS: ['0', '2', '01', 'one'],
     INDEX_REPLICAS: ['-1', 'all', '0-', '0 - 1', '1.5', '0-all-1', '1000', '5-1'],
     RATE_LIMIT_POINTS: ['-1', '1000000001', '99999999999999999999'],
-    RATE_LIMIT_WINDOW_SECONDS: ['0', '86401', '1m'],
-    MAX_CONNECTIONS: ['0', '1000001'],
-    KEEP_ALIVE_SECONDS: ['0', '86401', '75s'],
-    CACHE_MAX_BYTES: ['-1', '1099511627777'],
-    METRICS_PORT: ['-1', '65536'],
-    REBUILD_INTERVAL_SECONDS: ['-1', '2000001', '1h'],
-    CHANGES_RETENTION: ['-1', '101', 'all'],
-    REBUILD_MAX_SHRINK_PERCENT: ['101', '10%', '-10'],
-    DATASET_MAX_BAD_ROWS: ['-1', '1000001', 'many'],
-    DATASET_DOWNLOAD_TIMEOUT_SECONDS: ['0', '-1', '86401', '1h', '1.5'],
     NAME_RULE: ['PyPI', 'pypi,crates', 'npm', ' '],
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
-  for (const other of [
-    '{version}',
-    '{{name}}',
-    '${name}',
-    '%{name}',
-    '{Name}',
-    '{+version}',
-    '{',
-    '}',
-    '{name',
-  ])
-    it(`names ${other}, which would stay in every URL`, () => {
-      const template = `https://registry.example/{name}/${other}`;
-      expect(() => readConfig({ ...REQUIRED, PACKAGE_URL_TEMPLATE: template })).to.throw(
-        ConfigError,
-        `PACKAGE_URL_TEMPLATE must not contain ${other}: only {name} and {+name} are replaced`,
-      );
-    });
-
   it('states the expected value of a malformed variable in one line', () => {
     for (const [name, values] of Object.entries(malformed))
       for (const value of values) expectRejected((env) => readConfig({ ...REQUIRED, ...env }), name, value);
@@ -262,6 +165,7 @@ describe('readConfig', () => {
     DATASET_URL: ['file:///a%20b%3F.csv', 'https://u:p@a.example:8443/a%zz?token=a#b', 'http://[::1]/'],
     REGISTRY_SOURCE: ['https://pub.dev/', 'Les paquets d’été'],
     PACKAGE_URL_TEMPLATE: ['https://a/{name}', 'https://a?p={+name}#{name}', 'http://a:1/#/{name}'],
+    REGISTRY_SLUG: ['logsearch', 'logs_debian', 'my-logs', 'log'],
     REBUILD_SECRET: ['with space', 'ünïcöde🚀', 'h'.repeat(1024), '%zz&=?#%zz', 'exchange-me'],
     TRUSTED_PROXIES: ['::ffff:10.0.0.1', '::ffff:10.0.0.0/104', 'fd00::/8,10.0.0.0/255.0.0.0', '2001:db8::1'],
   };
