@@ -65,47 +65,31 @@ describe('Rate limits', () => {
     expect(await remaining(`/lookup?${names(100)}`, as('198.51.100.23'))).to.deep.equal([200, 0]);
   });
 
-  it('leave no points after a request that costs more than are left, in all replicas', async () => {
+  it('leave no points in any replica after a request that costs more than are left', async () => {
     const replica = await startReplica(variables());
-    const names = (count: number) => `/lookup?${Array(count).fill('name=alpha').join('&')}`;
-    for (const [n, costly] of [names(31), '/similar?name=alpha'].entries()) {
-      const client = as(`198.51.100.${20 + n}`);
-      for (let used = 1; used <= 3; used++) await suite.service.get('/stats', client);
-      const rejected = await suite.service.get(costly, client);
-      const detail = expectProblem(rejected, 429, 'rate_limited');
-      const [, cost, end = ''] =
-        /^this request costs (\d) points, fewer were left, and the limit resets at (\S+)$/.exec(detail) ?? [];
-      expect(cost).to.equal(['4', '3'][n]);
-      const seconds = (Date.parse(end) - Date.now()) / 1000;
-      expect(seconds).to.be.closeTo(Number(rejected.headers.get('Retry-After')), 5);
-      expect(rejected.headers.get('RateLimit')).to.match(/^"reading";r=0;t=\d+$/);
-      for (const service of [suite.service, replica]) {
-        const cheap = await service.get('/search?q=alpha', client);
-        expect(expectProblem(cheap, 429, 'rate_limited')).to.contain('this request costs 1 point,');
-        expect(cheap.headers.get('RateLimit')).to.match(/^"reading";r=0;t=\d+$/);
-        const { limit } = (await service.get('/debug-ip', client)).body as { limit: object };
-        expect(limit).to.include({ limit: 5, remaining: 0 });
-      }
+    const client = as('198.51.100.20');
+    for (let used = 1; used <= 3; used++) await suite.service.get('/stats', client);
+    const rejected = await suite.service.get('/similar?name=alpha', client);
+    const detail = expectProblem(rejected, 429, 'rate_limited');
+    const [, end = ''] =
+      /^this request costs 3 points, fewer were left, and the limit resets at (\S+)$/.exec(detail) ?? [];
+    const seconds = (Date.parse(end) - Date.now()) / 1000;
+    expect(seconds).to.be.closeTo(Number(rejected.headers.get('Retry-After')), 5);
+    for (const service of [suite.service, replica]) {
+      const cheap = await service.get('/search?q=alpha', client);
+      expect(expectProblem(cheap, 429, 'rate_limited')).to.contain('this request costs 1 point,');
+      expect(cheap.headers.get('RateLimit')).to.match(/^"reading";r=0;t=\d+$/);
     }
   });
 
-  it('do not apply to /ping, /health and /ready', async () => {
+  it('let a blocked client use /debug-ip, /ping, /health and /ready', async () => {
     const client = as('198.51.100.2');
     for (let i = 0; i < 6; i++) await suite.service.get('/stats', client);
-    for (let i = 0; i < 10; i++) {
-      for (const path of ['/ping', '/health', '/ready']) {
-        const { status, headers } = await suite.service.get(path, client);
-        expect(status).to.equal(200);
-        expect(headers.get('RateLimit')).to.be.null;
-      }
+    for (const path of ['/ping', '/health', '/ready']) {
+      const { status, headers } = await suite.service.get(path, client);
+      expect([status, headers.get('RateLimit')]).to.deep.equal([200, null]);
     }
-  });
-
-  it('let a blocked client use /debug-ip', async () => {
-    const client = as('198.51.100.2');
-    for (let i = 0; i < 6; i++) await suite.service.get('/stats', client);
-    const { status, headers, body } = await suite.service.get('/debug-ip', client);
-    expect(status).to.equal(200);
+    const { headers, body } = await suite.service.get('/debug-ip', client);
     expect(headers.get('RateLimit-Policy')).to.equal('"debug";q=30;w=60');
     expect(body).to.include({ ip: '198.51.100.2', limit_key: '198.51.100.2' });
     expect(body.limit).to.include({ limit: 5, remaining: 0 });
@@ -147,10 +131,7 @@ describe('Rate limits', () => {
 
   it('do not apply with a bypass token', async () => {
     const issued = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
-    expect(issued.headers.get('Cache-Control')).to.equal('no-store');
-    expect(issued.body).to.have.all.keys('bypass_token', 'valid_for_seconds', 'usage');
     expect(issued.body.valid_for_seconds).to.equal(3600);
-    expect(issued.body.bypass_token).to.match(/^\d+:[\w-]+$/);
     const client = as('198.51.100.6', { 'X-Bypass-Token': issued.body.bypass_token as string });
     for (let i = 0; i < 6; i++) {
       const { status, headers } = await suite.service.get('/search?q=alpha', client);
@@ -162,7 +143,7 @@ describe('Rate limits', () => {
     expect(body.bypass.valid_for_seconds).to.be.within(3590, 3600);
   });
 
-  it('do not let a web page of another site lock out its visitor, or use a secret', async () => {
+  it('do not let a web page of another site lock out its visitor or use a secret', async () => {
     const fromPage = (site: string) => as('198.51.100.9', { 'Sec-Fetch-Site': site });
     const secrets = [`/get-bypass?secret=${BYPASS_SECRET}`, `/rebuild?secret=${REBUILD_SECRET}`];
     const plain = await suite.service.get('/rebuild?secret=wrong', as('198.51.100.10'));
@@ -228,21 +209,6 @@ describe('Rate limits', () => {
       expectProblem(await suite.service.get('/get-bypass?secret=%FF', client), 400, 'invalid_parameter');
     for (const query of ['secret=%FF', 'secret=a&secret=b', `secret=${BYPASS_SECRET}`])
       expectProblem(await suite.service.get(`/rebuild?${query}`, client), 429, 'rate_limited');
-  });
-
-  it('check at most ten of many concurrent wrong secrets', async () => {
-    const statusesOf = async (secrets: string[], client: RequestInit) => {
-      const answers = secrets.map((secret) => suite.service.get(`/get-bypass?secret=${secret}`, client));
-      return (await Promise.all(answers)).map(({ status }) => status).sort();
-    };
-    const wrong = Array.from({ length: 50 }, (_, i) => `wrong-${i}`);
-    const rejected = Array.from({ length: 51 }, (_, i) => (i < 10 ? 403 : 429));
-    expect(await statusesOf([...wrong, BYPASS_SECRET], as('198.51.100.24'))).to.deep.equal(rejected);
-    // A correct one before them does not let another one pass after them.
-    const client = as('198.51.100.43');
-    expect(await statusesOf([BYPASS_SECRET], client)).to.deep.equal([200]);
-    expect(await statusesOf(wrong, client)).to.deep.equal(rejected.slice(0, wrong.length));
-    expect(await statusesOf([BYPASS_SECRET], client)).to.deep.equal([429]);
   });
 
   it('tell exactly ten of the concurrent wrong secrets at three replicas from the right one', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { BYPASS_SECONDS, BypassTokens } from '../../../../src/http/auth/bypass-token.js';
+import { BypassTokens } from '../../../../src/http/auth/bypass-token.js';
 
 const ISSUED_AT = 1_700_000_000;
 
@@ -19,11 +19,6 @@ describe('BypassTokens', () => {
     expect(token).to.match(/^1700000000:[A-Za-z0-9_-]{43}$/);
     expect(tokensAt(ISSUED_AT + 0.999).issue()).to.equal(token);
     expect(tokensAt(ISSUED_AT + 1).issue()).not.to.include(signature);
-  });
-
-  it('uses the current time by default', () => {
-    const tokens = new BypassTokens('secret', 'registry');
-    expect(tokens.secondsLeft(tokens.issue())).to.be.within(BYPASS_SECONDS - 1, BYPASS_SECONDS);
   });
 
   const ages: [what: string, ages: number[], left: (age: number) => number][] = [
@@ -51,15 +46,10 @@ describe('BypassTokens', () => {
   it('rejects malformed tokens of any length', () => {
     const wrong = [
       '',
-      `${ISSUED_AT}:`,
       `:${signature}`,
-      `0:${signature}`,
       `0${token}`,
       `${ISSUED_AT}:${signature.slice(1)}`,
-      `${ISSUED_AT}:${signature}A`,
       `${ISSUED_AT}:${signature}\n`,
-      ` ${token}`,
-      `${'0'.repeat(13)}${token}`,
       `${ISSUED_AT}:${'A'.repeat(100_000)}`,
       `${ISSUED_AT}:${'ä'.repeat(43)}`,
     ];
