@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -6,13 +5,12 @@ import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { datasetFile, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { withNodes } from '../support/node-servers.js';
-import { newFolder } from '../support/run-folder.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { environmentOf, newSlug, useService, type Service } from '../support/service.js';
 
 /** The names that a service serves right after a command. */
 async function served(service: Service): Promise<string[]> {
-  await service.server.snapshots.refresh();
+  await service.refresh();
   return ((await service.get('/browse')).body.results as PackageEntry[]).map(({ name }) => name);
 }
 
@@ -85,24 +83,6 @@ describe('The command line', function () {
     }
   });
 
-  it('leaves nothing behind if the dataset cannot be written', async () => {
-    // A limit of 32 KiB for files, because a full disk would need the rights to mount one: Node gets the same kind of error.
-    const limited = inShell('ulimit -f 64; exec "$@"');
-    const names = await served(suite.service);
-    const indices = await suite.service.indices();
-    const folder = newFolder();
-    const env = { ...suite.service.env, TMPDIR: folder, DATASET_URL: suite.dataset.url };
-    await suite.dataset.write(toCsv(packagesNamed(Array.from({ length: 2000 }, (_, i) => `package-${i}`))));
-    const { code, stderr } = await runCommand('cli/rebuild', env, [], limited);
-    expect(code).to.equal(1);
-    expect(stderr).to.equal(
-      'the rebuild failed: the dataset could not be downloaded: EFBIG: file too large, write\n',
-    );
-    expect(await readdir(folder)).to.deep.equal([]);
-    expect(await served(suite.service)).to.deep.equal(names);
-    expect(await suite.service.indices()).to.deep.equal(indices);
-  });
-
   it('continues without its terminal after nohup', async () => {
     const held = heldBack(() => toCsv(packagesNamed(['held'])));
     const origin = await datasetServer(held.listener);
@@ -122,14 +102,12 @@ describe('The command line', function () {
 
   it('prints its usage or the variables that are missing', async () => {
     const { env } = suite.service;
-    const [misused, misspelt, unknown, incomplete] = await Promise.all([
-      runCommand('cli/rebuild', env, ['file.csv']),
+    const [misspelt, unknown, incomplete] = await Promise.all([
       runCommand('cli/rebuild', env, ['--dataset', 'ftp://registry.example/names.csv']),
       runCommand('cli/keys', env, ['--password', 'change-me']),
       runCommand('cli/rollback', { ...env, ELASTICSEARCH_URL: '' }),
     ]);
-    expect([misused.code, misspelt.code, unknown.code, incomplete.code]).to.deep.equal([2, 2, 2, 2]);
-    expect(misused.stderr).to.contain('usage: npm run rebuild');
+    expect([misspelt.code, unknown.code, incomplete.code]).to.deep.equal([2, 2, 2]);
     expect(misspelt.stderr).to.match(/^--dataset, if it is a URL, must be http.*\nusage: /);
     expect(unknown.stderr).to.contain('usage: npm run --silent keys').and.not.contain('change-me');
     expect(incomplete.stderr).to.equal('ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n');
@@ -139,10 +117,8 @@ describe('The command line', function () {
     const { service } = suite;
     const before = [await service.indices(), await served(service)];
     for (const [command, npm, args] of [
-      ['cli/rebuild', 'npm run rebuild', ['--help']],
       ['cli/rollback', 'npm run rollback', ['-h']],
       ['cli/keys', 'npm run --silent keys', ['--revoke-others', '--help']],
-      ['cli/dataset', 'npm run dataset', ['--unknown', '-h']],
       ['dev/start', 'npm start', ['--help']],
     ] as const) {
       const { code, stdout, stderr } = await runCommand(command, service.env, [...args]);
