@@ -2,10 +2,7 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import {
-  ElasticsearchUnavailableError,
-  IndexGoneError,
-} from '../../../src/elasticsearch/elasticsearch-errors.js';
+import { ElasticsearchUnavailableError } from '../../../src/elasticsearch/elasticsearch-errors.js';
 import {
   CONNECTIONS_PER_NODE,
   ONE_NODE_TIMEOUT_MS,
@@ -54,7 +51,6 @@ const answering =
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 const hit = (entry: string) => ({ fields: { entry: [entry] } });
-const exactHit = (entry: string) => ({ ...hit(entry), matched_queries: ['exact'] });
 const good = (...hits: object[]) => ({
   timed_out: false,
   _shards: { failed: 0 },
@@ -80,23 +76,10 @@ describe('SearchPool', () => {
   // The first request compiles the parser of undici, which can take longer than the timeouts of these tests.
   before(() => ask([whole], {}));
 
-  it('reads the hits of each search', async () => {
-    const responses = [good(exactHit('AAAA'), hit('B')), good(hit('CCCC'))];
-    expect(await ask([answering({ responses })])).to.deep.equal([
-      { entries: ['AAAA', 'B'], exact: 1 },
-      { entries: ['CCCC'], exact: 0 },
-    ]);
-  });
-
   // The responses of one search, or the status of the response to both.
   const partial: [what: string, answer: object | number, isRetried: boolean][] = [
-    ['a search that timed out', { ...good(hit('AAAA')), timed_out: true }, true],
     ['a shard that failed', { ...good(hit('AAAA')), _shards: { failed: 1 } }, true],
-    ['no copy of the index', failed('search_phase_execution_exception', 503), true],
-    ['a copy that cannot be searched', failed('search_phase_execution_exception', 500), true],
     ['a full queue', failed('es_rejected_execution_exception', 429), false],
-    ['status 429', 429, false],
-    ['status 500', 500, true],
     ['status 503', 503, true],
     ['status 401', 401, false],
   ];
@@ -118,15 +101,6 @@ describe('SearchPool', () => {
     });
   }
 
-  it('distinguishes a missing index and a rejected request from an unavailable engine', async () => {
-    const gone = failed('index_not_found_exception', 404);
-    expect(await ask([answering({ responses: [gone, gone] })])).to.be.instanceOf(IndexGoneError);
-    const refused = failed('parsing_exception', 400);
-    expect(await ask([answering({ responses: [refused, refused] })]))
-      .to.be.instanceOf(Error)
-      .and.not.to.be.instanceOf(ElasticsearchUnavailableError);
-  });
-
   const away: [what: string, node: Nodes[number]][] = [
     ['cannot be reached', undefined],
     ['does not speak HTTP', (request) => request.socket.end('SSH-2.0-OpenSSH\r\n')],
@@ -136,23 +110,17 @@ describe('SearchPool', () => {
     ['hangs in the middle of a response', (_request, response) => void response.write('{"responses":[')],
     ['is a proxy that finds nothing', proxy(404, '{"error":{"type":"index_not_found_exception"}}')],
     ['is a proxy with other JSON', proxy(200, '{}')],
-    ['is a proxy that redirects', proxy(302, '')],
-    ['is a proxy that rejects requests', proxy(400, '')],
-    ['sends truncated JSON', answering('{"responses":[{"timed_out":false,')],
     ['compresses its response', (_request, response) => void response.end(gzipSync(WHOLE_TEXT))],
     ['answers only one of two searches', answering({ responses: [good()] })],
   ];
   for (const [what, node] of away) {
-    it(`tries the next node if one ${what}`, async () => {
-      const answers = await Promise.all([ask([node, whole]), ask([whole, node])]);
-      expect(answers).to.deep.equal([WHOLE, WHOLE]);
-    });
-
-    it(`fails in time if one, two or four nodes are all like this: it ${what}`, async () => {
+    it(`tries the next node in time if one ${what}`, async () => {
       const began = performance.now();
-      const answers = await Promise.all([1, 2, 4].map((nodes) => ask(Array(nodes).fill(node), SHORT)));
-      for (const answer of answers) expect(answer).to.be.instanceOf(ElasticsearchUnavailableError);
-      expect(performance.now() - began).to.be.lessThan(160 + SLACK_MS);
+      const answers = [ask([node, whole]), ask([whole, node]), ask([node, node, node], SHORT)];
+      const [first, second, none] = await Promise.all(answers);
+      expect([first, second]).to.deep.equal([WHOLE, WHOLE]);
+      expect(none).to.be.instanceOf(ElasticsearchUnavailableError);
+      expect(performance.now() - began).to.be.lessThan(500 + SLACK_MS);
     });
   }
 
