@@ -1,13 +1,9 @@
 import { expect } from 'chai';
-import { packagesNamed } from '../support/datasets.js';
 import { getRequest, useConnections } from '../support/raw-connection.js';
-import { useService } from '../support/service.js';
+import { useSharedService } from '../support/service.js';
 
 describe('An idle connection', () => {
-  const suite = useService(
-    () => packagesNamed(['alpha']),
-    () => ({ KEEP_ALIVE_SECONDS: '2' }),
-  );
+  const suite = useSharedService(() => ({ KEEP_ALIVE_SECONDS: '2' }));
   const { open } = useConnections(() => suite.service.url);
 
   it('is closed after KEEP_ALIVE_SECONDS, which the response announces', async () => {

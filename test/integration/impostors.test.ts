@@ -40,9 +40,7 @@ describe('A proxy that responds in place of Elasticsearch', function () {
       '{"error":{"type":"index_not_found_exception"},"status":404}',
     ],
     ['an empty object', 200, 'application/json', '{}'],
-    ['a redirect', 302, 'text/html', ''],
     ['the headers of Elasticsearch, with an empty object', 200, 'application/json', '{}', ELASTICSEARCH],
-    ['a request that is too large for it', 413, 'text/html', '<html>'],
   ] as [string, number, string, string, object?][]) {
     it(`causes 503 without a rebuild while the snapshot is kept: ${what}`, async () => {
       const { service, proxy } = suite;
@@ -114,7 +112,7 @@ describe('An Elasticsearch of another version', function () {
     expect(linesAbout('ELASTICSEARCH_URL')).to.deep.equal(before);
   });
 
-  for (const number of ['8.19.0', '9.2.0', '9.3.4', '10.0.1']) {
+  for (const number of ['8.19.0', '9.3.4']) {
     it(`is named in one line of the log, with the version that is needed: ${number}`, async () => {
       const stub = await datasetServer((request, response) => {
         // Earlier versions reject the media type of later clients.

@@ -2,10 +2,9 @@ import { METHODS } from 'node:http';
 import { expect } from 'chai';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { UNCACHED } from '../support/background-reader.js';
-import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { getRequest, useConnections, type RawResponse } from '../support/raw-connection.js';
-import { useService } from '../support/service.js';
+import { useSharedService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const CLOSING = 'Connection: close\r\n';
@@ -13,10 +12,7 @@ const CLOSING = 'Connection: close\r\n';
 // Timeouts: test/unit/http/server/http-server.test.ts.
 describe('Unusual requests', function () {
   this.timeout(60_000);
-  const suite = useService(
-    () => packagesNamed(['alpha', 'beta']),
-    () => UNCACHED,
-  );
+  const suite = useSharedService(() => UNCACHED);
   const { open, send, sendOne } = useConnections(() => suite.service.url);
 
   const statusesOf = (responses: readonly RawResponse[]) => responses.map(({ status }) => status);
@@ -31,15 +27,10 @@ describe('Unusual requests', function () {
     ['garbage', 'nonsense\r\n\r\n', 400],
     ['TLS', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff]), 400],
     ['the start of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
-    ['no Host', line('GET /ping HTTP/1.1'), 400],
-    ['a NUL in the target', getRequest('/search?q=\0a'), 400],
-    ['a NUL in a header', getRequest('/ping', 'X-A: \0\r\n'), 400],
-    ['a space in the target', getRequest('/search?q=a b'), 400],
     ['a target that is not percent-encoded', getRequest('/search?q=café'), 400],
     ['a target without a slash', getRequest('ping'), 400],
     ['a large header', getRequest('/ping', `X: ${big}\r\n`), 431],
     ['a large target', getRequest(`/search?q=${big}`), 431],
-    ['many headers', getRequest('/ping', 'abcd: e\r\n'.repeat(4000)), 431],
     ['another expectation', getRequest('/ping', `Expect: foo\r\n${CLOSING}`), 417],
   ];
   for (const [what, bytes, status] of faults) {
@@ -58,20 +49,16 @@ describe('Unusual requests', function () {
       ['Transfer-Encoding : chunked', chunks],
       ['Content-Length: 5\r\nContent-Length: 6', `12345${hidden}`],
     ];
-    for (const version of ['1.1', '1.0']) {
-      for (const method of ['GET', 'POST']) {
-        it(`HTTP/${version}, ${method}`, async () => {
-          for (const [headers, body] of bodies) {
-            const client = await open(
-              `${line(`${method} /ping HTTP/${version}`, 'Host: a', 'Connection: keep-alive', headers)}${body}`,
-            );
-            await client.closed;
-            const { responses } = client;
-            expect(responses, headers).to.have.length.within(0, 1);
-            for (const { text } of responses) expect(text, headers).not.to.contain('openapi');
-          }
-        });
-      }
+    for (const method of ['GET', 'POST']) {
+      it(`connections are closed after ${method}`, async () => {
+        for (const [headers, body] of bodies) {
+          const client = await open(line(`${method} /ping HTTP/1.1`, 'Host: a', headers) + body);
+          await client.closed;
+          const { responses } = client;
+          expect(responses, headers).to.have.length.within(0, 1);
+          for (const { text } of responses) expect(text, headers).not.to.contain('openapi');
+        }
+      });
     }
 
     it('bodies of known length are ignored', async () => {
@@ -117,14 +104,6 @@ describe('Unusual requests', function () {
       expectRawProblem(await sendOne(getRequest(target, CLOSING)), 404, 'not_found');
     const options = line('OPTIONS * HTTP/1.1', 'Host: a', 'Connection: close');
     expectRawProblem(await sendOne(options), 404, 'not_found');
-  });
-
-  it('get normal responses in HTTP/1.0 without a Host, with an empty Host, or one with a port', async () => {
-    expect((await sendOne(line('GET /ping HTTP/1.0'))).status).to.equal(200);
-    for (const host of ['', '[::1]:3000', 'registry.example:80', 'xn--bcher-kva.example', 'a_b']) {
-      const response = await sendOne(line('GET /ping HTTP/1.1', `Host: ${host}`, 'Connection: close'));
-      expect(response.status, host).to.equal(200);
-    }
   });
 
   it('never get an unexpected response, whatever their target is', async () => {

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
-import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { bundledPackages } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { runCommand } from '../support/spawn-cli.js';
 import { servedIndex } from '../support/served-index.js';
@@ -8,31 +7,6 @@ import { metaWith } from '../support/snapshot-meta.js';
 import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
-
-/** A day in milliseconds. */
-const DAY_MS = 86_400_000;
-
-describe('A dataset with an impossible date', () => {
-  let origin: DatasetServer;
-  before(async () => {
-    origin = await datasetServer((_request, response) => {
-      response.setHeader('Last-Modified', 'Sat, 01 Jan 10000 00:00:00 GMT');
-      response.end(toCsv(packagesNamed(['alpha'])));
-    });
-  });
-  const suite = useService(
-    () => [],
-    () => ({ DATASET_URL: origin.url }),
-  );
-  after(() => origin.close());
-
-  // Other dates: test/unit/lists/download.test.ts.
-  it('is dated with the current time', async () => {
-    expect((await suite.service.get('/health')).status).to.equal(200);
-    const { note } = (await suite.service.get('/stats')).body as { note: string };
-    expect(Date.parse(/taken at (\S+Z)/.exec(note)?.[1] ?? '')).to.be.closeTo(Date.now(), DAY_MS);
-  });
-});
 
 describe('An index with an unreadable _meta', function () {
   this.timeout(60_000);

@@ -38,14 +38,14 @@ function selectorOf(packages: readonly PackageEntry[]) {
   };
 }
 
-describe('A watch of few of 5,000 additions', function () {
+describe('A watch of few of 2,000 additions', function () {
   this.timeout(60_000);
   const numbered = (entries: PackageEntry[]) => entries.map((entry, i) => ({ ...entry, no: i + 1 }));
-  const base = packagesNamed(Array.from({ length: 5100 }, (_, i) => `base-${i}`));
+  const base = packagesNamed(Array.from({ length: 2100 }, (_, i) => `base-${i}`));
   const matching = ['zebra', 'Zebra-x', 'a-zebra', 'ZEBRAS', 'b.zebra.c', '@z/zebra', 'zebr-zebra'];
   const alike = ['colosus', 'Col-ossus', 'colossuss', 'cloossus'];
-  const others = Array.from({ length: 5000 - matching.length - alike.length }, (_, i) => `other-${i}`);
-  // Their numbers are below those of four thousand others.
+  const others = Array.from({ length: 2000 - matching.length - alike.length }, (_, i) => `other-${i}`);
+  // Their numbers are below those of a thousand others.
   const additions = [...others.slice(0, 900), ...matching, ...alike, ...others.slice(900)];
   const one = numbered([...base, ...packagesNamed(additions)]);
   const two = numbered([...one, ...packagesNamed(['later', 'colossus', 'zebra-2'])]);
@@ -147,10 +147,6 @@ describe('A watch of few of 5,000 additions', function () {
       await replica.get(path);
       expect(before - (await left()), path).to.equal(points);
     }
-    expect((await replica.get('/debug-ip')).body.costs['/changes']).to.deep.equal({
-      points: 1,
-      with_like: 3,
-    });
   });
 });
 

@@ -28,7 +28,7 @@ function expectRejected(read: (env: Record<string, string>) => unknown, name: st
 describe('readConfig', () => {
   it('reads numbers, texts and lists', () => {
     for (const [variable, path, text, value] of VALUES)
-      expect(readConfig({ ...REQUIRED, [variable]: text })).to.have.nested.deep.property(path, value);
+      expect(readConfig({ ...REQUIRED, [variable]: text })).to.have.deep.nested.property(path, value);
   });
 
   it('has the defaults that docs/configuration.md lists', () => {
