@@ -8,7 +8,7 @@ import { BYPASS_SECRET, logLines, REBUILD, REBUILD_SECRET } from '../support/ser
 const ENV = { METRICS_PORT: '0', RATE_LIMIT_POINTS: '100', TRUSTED_PROXIES: '127.0.0.1' };
 const PACKAGES = packagesNamed(['alpha', 'alphabet', 'beta']);
 
-describe('With metrics,', function () {
+describe('Observability:', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => PACKAGES, ENV);
 
