@@ -3,7 +3,6 @@ import type { Page } from 'playwright-core';
 import {
   contentWidth,
   expectAccessible,
-  focused,
   hrefs,
   names,
   recordRequests,
@@ -92,22 +91,6 @@ describe('Unusual names on the search page', function () {
       await waitForText(page, `No package is named “${name}”. To search within names, type`);
       expect(await names(page)).to.deep.equal([]);
     }
-  });
-
-  it('of one character are found at once by Enter', async () => {
-    const page = await browser.show(suite.service.url);
-    await page.keyboard.type('q');
-    await page.keyboard.press('Enter');
-    await waitForText(page, 'The package named “q”.');
-    expect(await focused(page)).to.equal('q');
-  });
-
-  it('are not looked up by their first letter', async () => {
-    const page = await browser.show(suite.service.url);
-    const sent = recordRequests(page);
-    await page.keyboard.type('dotted', { delay: 50 });
-    await waitForText(page, '1 package with “dotted” in the name.');
-    expect(sent.filter((path) => path.startsWith('/lookup'))).to.deep.equal([]);
   });
 });
 
