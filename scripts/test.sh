@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh [GROUP] [ARGUMENT…]: runs a group of tests; further arguments are passed to mocha. Without a group, the unit tests while the
-# engines start, and the integration tests, in at most three processes at a time.
+# engines start, and the integration tests, in at most four processes at a time, two of which mostly wait.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in integration | faults) group=$1 && shift ;; *) group=default ;; esac
@@ -21,16 +21,14 @@ default)
     show unit
   } </dev/null &
   set +m
-  export UNIT_TESTS_ENDED=$logs/unit.seconds
   run integration tsx test/support/with-engines.ts scripts/test.sh integration "$@"
   wait
   conclude unit integration
   ;;
 integration)
-  # Two files at a time, and, once the unit tests have ended, the files that mostly wait.
+  # Two files at a time, beside the files that mostly wait.
   set -m
   {
-    while [ -n "${UNIT_TESTS_ENDED:-}" ] && [ ! -e "$UNIT_TESTS_ENDED" ]; do sleep 0.3; done
     run waiting mocha "$waiting" "$@" >/dev/null
     show waiting
   } </dev/null &

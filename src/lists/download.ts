@@ -8,7 +8,7 @@ import type { Transfer } from './fetch/transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
 
 /** Limits of a download. If a limit is exceeded, the download fails and leaves nothing behind. */
-export const DOWNLOAD_LIMITS = {
+const DOWNLOAD_LIMITS = {
   /**
    * Maximum size of all documents together, and of their decompressed text, in bytes. It is forty times the size of a
    * list of 4,000,000 names.

@@ -4,8 +4,6 @@ import {
   expectAccessible,
   focused,
   names,
-  recordRequests,
-  respond,
   searchBox,
   waitForText,
   waitUntilIdle,
@@ -47,32 +45,6 @@ describe('Visiting the page', function () {
     await page.waitForTimeout(1000);
     console.log(`      sent: ${bytes} bytes`);
     expect(bytes).to.be.within(5000, 40_000);
-  });
-
-  it('asks for the number of packages again after five minutes', async () => {
-    const page = await open();
-    await page.clock.install();
-    await page.reload();
-    const bar = page.getByRole('complementary', { name: 'Snapshot' });
-    await bar.getByText('1,450 packages').waitFor();
-    const sent = recordRequests(page);
-    const search = async (query: string) => {
-      await searchBox(page).fill(query);
-      await page.clock.runFor(100);
-      await waitForText(page, `with “${query}” in the name`);
-    };
-    await search('package-10');
-    expect(sent).not.to.include('/stats');
-    await page.clock.runFor(5 * 60_000);
-    await page.route('**/stats', (route) => route.abort());
-    await search('package-11');
-    await bar.getByText('1,450 packages').waitFor();
-    await page.unroute('**/stats');
-    await respond(page, '**/stats', { json: { packages: 1449, source: 'registry.example' } });
-    await search('package-12');
-    // At once after a failure.
-    await bar.getByText('1,449 packages').waitFor();
-    expect(sent.filter((path) => path === '/stats')).to.have.length(2);
   });
 
   it('browses all packages page by page', async () => {

@@ -4,7 +4,6 @@ import {
   expectAccessible,
   holdBack,
   names,
-  recordRequests,
   respond,
   searchBox,
   waitForAlert,
@@ -73,17 +72,6 @@ describe('Errors on the search page', function () {
       );
       await waitForText(page, '1 package with “alpha” in the name.');
       expect(await trouble.isVisible()).to.equal(false);
-    });
-
-    it('waits for longer pauses in typing if nothing of the budget is left', async () => {
-      const page = await browser.show(suite.service.url);
-      await useUpLimit();
-      await searchBox(page).fill('gamm');
-      await waitForAlert(page, 'Too many requests from your address.');
-      const sent = recordRequests(page);
-      // Each letter comes within the longer pause.
-      await searchBox(page).pressSequentially('axyz', { delay: 100 });
-      expect(sent.filter((path) => path.startsWith('/search?q='))).to.deep.equal([]);
     });
   });
 
@@ -166,23 +154,6 @@ describe('Errors on the search page', function () {
       expect(await page.getByRole('alert').isVisible()).to.equal(false);
     });
 
-    it('replace the previous page of packages', async () => {
-      const page = await open('/');
-      for (const [response, words] of [
-        [OTHER, UNEXPECTED],
-        [problem(400, 'a reason'), 'A reason.'],
-      ] as const) {
-        const restore = await respond(page, '**/browse?page=2&*', response);
-        await page.getByRole('link', { name: 'Next page' }).click();
-        await waitForAlert(page, words);
-        await waitUntilIdle(page);
-        expect(await names(page)).to.deep.equal([]);
-        await restore();
-        await page.goBack();
-        await page.getByText('Page 1 of').waitFor();
-      }
-    });
-
     for (const [response, words] of [
       [json(null), UNEXPECTED],
       [problem(410, 'snapshot is gone'), 'The list of packages has been updated meanwhile.'],
@@ -200,15 +171,6 @@ describe('Errors on the search page', function () {
         await waitForText(page, '600 packages with “package” in the name.');
         expect(await names(page)).to.have.length(600);
       });
-
-    it('are not shown if only the snapshot bar is concerned', async () => {
-      const page = await browser.open('about:blank');
-      await respond(page, '**/stats', OTHER);
-      await page.goto(`${suite.service.url}/?page=2`);
-      await waitUntilIdle(page);
-      expect(await page.getByRole('complementary').textContent()).to.equal('');
-      expect(await names(page)).to.have.length(100);
-    });
 
     it('are shown if a response never ends', async () => {
       const page = await browser.open(`${suite.service.url}/?q=alpha`, {}, () => {

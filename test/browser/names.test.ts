@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
 import {
   contentWidth,
   expectAccessible,
-  focused,
   hrefs,
   names,
   recordRequests,
@@ -65,7 +63,6 @@ describe('Unusual names on the search page', function () {
       expect(await names(page)).to.deep.equal([name]);
       expect(await page.locator('#status').innerText()).to.equal(`1 package with “${query}” in the name.`);
       expect(await page.locator('.name').innerText()).to.equal(name);
-      await expectForward(page, name);
       expect(await page.title()).not.to.match(/\p{Bidi_Control}/u);
       expect(await page.locator('mark').first().textContent()).to.equal(query);
       await page.reload();
@@ -93,22 +90,6 @@ describe('Unusual names on the search page', function () {
       expect(await names(page)).to.deep.equal([]);
     }
   });
-
-  it('of one character are found at once by Enter', async () => {
-    const page = await browser.show(suite.service.url);
-    await page.keyboard.type('q');
-    await page.keyboard.press('Enter');
-    await waitForText(page, 'The package named “q”.');
-    expect(await focused(page)).to.equal('q');
-  });
-
-  it('are not looked up by their first letter', async () => {
-    const page = await browser.show(suite.service.url);
-    const sent = recordRequests(page);
-    await page.keyboard.type('dotted', { delay: 50 });
-    await waitForText(page, '1 package with “dotted” in the name.');
-    expect(sent.filter((path) => path.startsWith('/lookup'))).to.deep.equal([]);
-  });
 });
 
 describe('Names that the registry compares by a rule, on the search page', function () {
@@ -134,17 +115,3 @@ describe('Names that the registry compares by a rule, on the search page', funct
     await waitForAlert(page, 'Q must have at least 2 characters where names are compared (pypi).');
   });
 });
-
-/** Fails if the text after the query is not right of it, or below. */
-async function expectForward(page: Page, query: string): Promise<void> {
-  const isForward = await page.locator('#status').evaluate((status) => {
-    const after = document.createRange();
-    after.selectNode(status.lastChild as Text);
-    const [next] = after.getClientRects();
-    const end = [...(status.querySelector('bdi')?.getClientRects() ?? [])].at(-1);
-    return (
-      next !== undefined && end !== undefined && (next.left >= end.right - 1 || next.top >= end.bottom - 1)
-    );
-  });
-  expect(isForward, query).to.equal(true);
-}

@@ -6,7 +6,6 @@ import {
   holdBack,
   hrefs,
   names,
-  recordRequests,
   searchBox,
   waitForHeading,
   waitForText,
@@ -110,31 +109,11 @@ describe('Searching on the page', function () {
 
   it('suggests nothing that is not similar', async () => {
     const page = await open();
-    const sent = recordRequests(page);
-    await page.keyboard.type('zlib1');
-    await waitForResults(page, 'zlib1');
-    await page.waitForTimeout(500);
-    expect(sent.filter((path) => path.startsWith('/similar'))).to.deep.equal([]);
     const similar = page.waitForResponse('**/similar?*');
     await searchBox(page).fill('no such name at all');
     await (await similar).finished();
     await page.waitForTimeout(100);
     expect(await page.getByRole('heading', { name: 'Did you mean' }).count()).to.equal(0);
-  });
-
-  it('sends one request for several letters typed at once', async () => {
-    const page = await open();
-    const sent = recordRequests(page);
-    await page.evaluate(() => {
-      const box = document.querySelector('input') as HTMLInputElement;
-      for (const text of ['sq', 'sql', 'sqli', 'sqlit', 'sqlite']) {
-        box.value = text;
-        box.dispatchEvent(new Event('input'));
-      }
-    });
-    await waitForResults(page, 'sqlite');
-    const expected = ['/search?q=sqlite&sort=weight&total=true&limit=50'];
-    expect(sent.filter((path) => path.startsWith('/search'))).to.deep.equal(expected);
   });
 
   it('drops a response that arrives after the response to a later query', async () => {
@@ -204,15 +183,6 @@ describe('Searching on the page', function () {
       expect(await focused(page), path).to.equal('query');
     }
     await (await open()).getByText('/ to search if nothing has the focus').waitFor();
-  });
-
-  it('can be shared by its URL', async () => {
-    const page = await open();
-    await page.keyboard.type('sqlite');
-    await waitForResults(page, 'sqlite');
-    const other = await open(new URL(page.url()).search);
-    expect(await searchBox(other).inputValue()).to.equal('sqlite');
-    expect(await names(other)).to.deep.equal(await names(page));
   });
 
   it('supports back and forward', async () => {

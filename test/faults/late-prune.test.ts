@@ -26,25 +26,6 @@ describe('A discarded index', function () {
     return index;
   }
 
-  it('cannot go live by a late flip', async () => {
-    const { alias, elasticsearch } = suite.service;
-    const before = await keptIndices(suite.service);
-    const indices = await suite.service.indices();
-    const index = await create();
-    const viaProxy = new Client({ node: suite.proxy.url });
-    const deletion = suite.proxy.hold('before', (method) => method === 'DELETE');
-    const discarded = discard(viaProxy, index);
-    await deletion.arrived;
-    await rejects(flip(elasticsearch, alias, { from: before[0], to: index }, STEP), {
-      message: 'another rebuild or a rollback changed what is served meanwhile',
-    });
-    deletion.release();
-    await discarded;
-    await viaProxy.close();
-    expect(await keptIndices(suite.service)).to.deep.equal(before);
-    expect(await suite.service.indices()).to.deep.equal(indices);
-  });
-
   it('is not deleted by a process whose snapshot is no longer served', async () => {
     const { alias, elasticsearch } = suite.service;
     await suite.publish(packages);

@@ -3,7 +3,6 @@ import { getPriority, setPriority } from 'node:os';
 import { expect } from 'chai';
 import { readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/util/log.js';
-import { DOWNLOAD_LIMITS } from '../../src/lists/download.js';
 import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { RebuildService } from '../../src/rebuild/process/rebuild-service.js';
 import { PROCESS_LIMITS } from '../../src/rebuild/process/rebuild-process.js';
@@ -83,11 +82,6 @@ describe('The process of a rebuild', function () {
     expect((await suite.service.get('/search?q=lib&limit=1')).status).to.equal(200);
   }
 
-  it('has the documented limits', () => {
-    expect(PROCESS_LIMITS).to.deep.equal({ silenceMs: 30_000, stopMs: 8_750 });
-    expect(DOWNLOAD_LIMITS.windowMs).to.equal(30_000);
-  });
-
   it('yields the processor and the memory to searches', async () => {
     // Relative to the niceness of the server.
     const niceness = getPriority();
@@ -100,14 +94,6 @@ describe('The process of a rebuild', function () {
     expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--max-old-space-size=');
     await own.stop();
     await expectNothingLeft(worker);
-  });
-
-  it('leaves nothing behind if it gets SIGTERM', async () => {
-    const [own, worker] = await rebuilding();
-    process.kill(worker, 'SIGTERM');
-    await own.idle();
-    await expectNothingLeft(worker);
-    expect((await own.get(REBUILD)).body.last_failure, 'stopped, not failed').to.equal(null);
   });
 
   // With Redis: rebuild-signals.test.ts.

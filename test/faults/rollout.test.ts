@@ -98,10 +98,6 @@ describe('A rollout on Kubernetes', function () {
     }
   }
 
-  it('stops no old replica before a new one has started', () => {
-    expect(spec.strategy.rollingUpdate.maxUnavailable).to.equal(0);
-  });
-
   it('succeeds with the right keys', async () => {
     expect(await startsWith({})).to.equal(true);
   });

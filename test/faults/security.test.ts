@@ -337,26 +337,13 @@ describe('An Elasticsearch with security', function () {
     });
 
     it('create no keys if something is missing or wrong', async () => {
-      for (const [args, env, code, line] of [
-        [[], { ELASTICSEARCH_ADMIN_USER: '' }, 2, /^ELASTICSEARCH_ADMIN_USER is required\n$/],
-        [['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
-        [
-          [],
-          { ELASTICSEARCH_URL: 'http://127.0.0.1:1' },
-          1,
-          /^Elasticsearch does not respond at ELASTICSEARCH_URL \(.*ECONNREFUSED.*\): start it, or correct the address\n$/,
-        ],
-        [
-          [],
-          { ELASTICSEARCH_ADMIN_PASSWORD: 'change-me' },
-          1,
-          /^Elasticsearch does not accept ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD\n$/,
-        ],
-      ] as [string[], Record<string, string>, number, RegExp][]) {
-        const ended = await runKeys(args, env);
-        expect(ended.stderr).to.match(line);
-        expect(ended).to.include({ code, stdout: '' });
-      }
+      const wrong =
+        'Elasticsearch does not accept ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD\n';
+      for (const [env, code, stderr] of [
+        [{ ELASTICSEARCH_ADMIN_USER: '' }, 2, 'ELASTICSEARCH_ADMIN_USER is required\n'],
+        [{ ELASTICSEARCH_ADMIN_PASSWORD: 'change-me' }, 1, wrong],
+      ] as const)
+        expect(await runKeys([], env)).to.deep.equal({ code, stdout: '', stderr });
     });
   });
 

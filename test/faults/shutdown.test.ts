@@ -89,15 +89,6 @@ describe('A server that receives SIGTERM', function () {
     expect(program.stdout).to.contain('"msg":"stopped"');
   });
 
-  it('exits at once on a second signal', async () => {
-    const { program, held, answer } = await stopping();
-    const { code, ms } = await stop(program);
-    expect(code).to.equal('SIGTERM');
-    expect(ms).to.be.lessThan(GRACE_MS / 2);
-    held.release();
-    expect(await answer, 'reset').to.equal(undefined);
-  });
-
   it('closes idle connections at once', async () => {
     const { program, clients } = await replicaWith([getRequest('/ping'), getRequest('/ping')]);
     const { code, ms } = await stop(program);

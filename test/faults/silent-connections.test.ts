@@ -1,15 +1,10 @@
-import { createServer } from 'node:http';
-import * as z from 'zod';
 import { createReadClient, createRebuildClient } from '../../src/elasticsearch/elasticsearch.js';
 import { createRedis } from '../../src/redis/redis.js';
 import { SearchPool } from '../../src/elasticsearch/search-pool.js';
 import { createLogger } from '../../src/util/log.js';
-import { ApiClient } from '../../src/mcp/api-client.js';
 import { EXPORT_TIMEOUT_MS } from '../../src/snapshot/name-order.js';
 import { EngineLink } from '../support/engine-link.js';
 import { engines } from '../support/engines.js';
-import { listen } from '../support/listen.js';
-import { downloadList } from '../support/list-server.js';
 import { waitFor } from '../support/wait-for.js';
 
 const MINUTE_MS = 60_000;
@@ -19,7 +14,6 @@ const CONNECTIONS = 3;
 
 describe('A connection that silently stops forwarding', function () {
   this.timeout(2 * MINUTE_MS);
-  const { signal } = new AbortController();
   const links: EngineLink[] = [];
   const openings: (() => unknown)[] = [];
   after(async () => {
@@ -73,30 +67,5 @@ describe('A connection that silently stops forwarding', function () {
       expectReplacedBy('searches', (nodes) => new SearchPool(nodes), search),
       expectReplacedBy('exports', (nodes) => new SearchPool(nodes, exporting), search),
     ]);
-  });
-
-  /** Starts a web server for a client. @returns its address. */
-  async function originOf(body: string): Promise<string> {
-    const { url, close } = await listen(createServer((_request, response) => response.end(body)));
-    openings.push(close);
-    return url;
-  }
-
-  it('is replaced within a minute by the MCP server', async () => {
-    const link = await linkTo(await originOf('{"name":"value"}'));
-    const api = new ApiClient(new URL(`${link.url}/`));
-    await expectReplaced(link, 'MCP', () => api.get('stats', [], z.object({ name: z.string() }), signal));
-  });
-
-  it('is replaced within a minute by a download', async () => {
-    const link = await linkTo(await originOf('name,url\na,https://registry.example/a\n'));
-    const options = { template: undefined, timeoutSeconds: MINUTE_MS / 1000, windowMs: 500 };
-    link.delayMs = 100;
-    const loading = downloadList('csv', `${link.url}/list.csv`, options, signal);
-    await waitFor(() => link.open > 0, 'the connection');
-    link.silence();
-    link.delayMs = 0;
-    // The origin is asked again, on another connection.
-    await (await loading)?.packages.close();
   });
 });

@@ -1,13 +1,9 @@
 import { rejects } from 'node:assert/strict';
-import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { constants } from 'node:os';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import getPort from 'get-port';
-import { checkRedis } from '../../dev/check-redis.js';
-import { checkElasticsearch } from '../../src/elasticsearch/connection-check.js';
 import { run } from '../../dev/run.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
@@ -15,7 +11,7 @@ import { listen } from '../support/listen.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { inShell, runCommand, SpawnedCli, type Wrap } from '../support/spawn-cli.js';
+import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { removeRegistries } from '../support/registries.js';
@@ -24,27 +20,6 @@ import { waitFor } from '../support/wait-for.js';
 import { rebuildsOf } from '../support/rebuild-processes.js';
 
 type Environment = Record<string, string>;
-
-/** Makes a command the first process of a namespace, as of a container, which only root may do. */
-const IS_ROOT = process.getuid?.() === 0;
-const asFirst: Wrap = (command) => [
-  ...(IS_ROOT ? ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child'] : []),
-  ...command,
-];
-
-/** Sends a signal to a program that `asFirst` runs, as soon as it handles SIGUSR2. Node itself handles the others. */
-async function signalFirst({ pid = 0 }: SpawnedCli, signal: NodeJS.Signals): Promise<void> {
-  const childOf = () => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
-  if (IS_ROOT) await waitFor(() => childOf() > 0, 'the first process', 10_000, 1);
-  const first = IS_ROOT ? childOf() : pid;
-  const isHandled = () => {
-    const [, caught = ''] = /^SigCgt:\s+(\w+)$/m.exec(readFileSync(`/proc/${first}/status`, 'utf8')) ?? [];
-    const isNode = readlinkSync(`/proc/${first}/exe`) === realpathSync(process.execPath);
-    return isNode && (BigInt(`0x${caught}`) & (1n << BigInt(constants.signals.SIGUSR2 - 1))) > 0n;
-  };
-  await waitFor(isHandled, 'its handlers', 10_000, 1);
-  process.kill(first, signal);
-}
 
 describe('On startup,', function () {
   this.timeout(120_000);
@@ -84,15 +59,6 @@ describe('On startup,', function () {
         const { code, stdout, stderr } = await runCommand('main', variables);
         expect(stderr.trimEnd()).to.match(line);
         expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
-      }
-    });
-
-    it('stops on a signal while it loads as the first process of a container', async () => {
-      for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-        const program = new SpawnedCli('main', environment(), [], asFirst);
-        await signalFirst(program, signal);
-        expect(await program.exit(), signal).to.equal(0);
-        expect({ stdout: program.stdout, stderr: program.stderr }).to.deep.equal({ stdout: '', stderr: '' });
       }
     });
 
@@ -138,9 +104,6 @@ describe('On startup,', function () {
       expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
       expect(await program.stop()).to.equal(0);
       expect(program.stderr).to.equal('');
-      const lines = program.stdout.trimEnd().split('\n');
-      const messages = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
-      expect(messages.at(-1)).to.equal('stopped');
       await proxy.close();
     });
   });
@@ -352,24 +315,5 @@ describe('On startup,', function () {
         expect(await program.stop('SIGINT')).to.equal(0);
       }
     });
-
-    for (const [what, check, message] of [
-      [
-        'another server than Elasticsearch responds',
-        () => checkElasticsearch({ nodes: [address.origin], apiKey: undefined }),
-        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(something other than Elasticsearch responded with 200\): start it/,
-      ],
-      [
-        'another server than Redis responds',
-        () => checkRedis(`redis://${address.host}`, 'registry'),
-        /^Redis does not respond at REDIS_URL \(.+\): start it/,
-      ],
-      [
-        'Redis has no such database',
-        () => checkRedis(`${engines().redis.url}/99`, 'registry'),
-        /^Redis does not have the database in REDIS_URL$/,
-      ],
-    ] as const)
-      it(`fails if ${what}`, () => rejects(check, { name: 'ConnectionCheckError', message }));
   });
 });

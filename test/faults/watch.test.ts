@@ -99,11 +99,4 @@ describe('npm run dev', function () {
     expect(await program.stop('SIGINT')).to.equal(0);
     expect(await ping()).to.equal(undefined);
   });
-
-  it('leaves no process behind if it is killed', async () => {
-    const program = start();
-    await program.prints(/The API is at/, BUILD_MS);
-    await program.stop('SIGKILL');
-    await pings(undefined);
-  });
 });

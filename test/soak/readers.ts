@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
-import type { Read, ReadResponse } from './reads.js';
+import { isUnavailable, type Read, type ReadResponse } from './reads.js';
 import type { Snapshots } from './snapshots.js';
 
 /** Clients with an address each, so that every one has a rate limit of its own. */
@@ -34,6 +34,15 @@ interface Latencies {
   faults: number[];
 }
 
+/** Endpoints that ask Elasticsearch for each response that is not cached. */
+const SEARCHING = /^\/(search|similar|browse|lookup|packages)\b/;
+
+/** Searches that were sent while a fault lasted, and those of them that got the documented 503. */
+interface Searches {
+  sent: number;
+  unavailable: number;
+}
+
 /** When a read is due, in seconds. @param rate reads a second after the ramp. */
 function dueAt(read: number, rate: number): number {
   const inRamp = (rate * RAMP_SECONDS) / 2;
@@ -45,6 +54,8 @@ export class Readers {
   sent = 0;
   failed = 0;
   wrong = 0;
+  /** By the fault. */
+  readonly searches = new Map<string, Searches>();
   readonly latencies = new Map<string, Latencies>();
   /** The first failures and wrong responses. */
   readonly incidents: string[] = [];
@@ -119,6 +130,15 @@ export class Readers {
     }
     const { calm, faults } = this.#latenciesOf(read.endpoint);
     (before === undefined && this.fault() === undefined ? calm : faults).push(ms);
+    const during = before ?? this.fault();
+    if (during !== undefined && SEARCHING.test(read.endpoint)) {
+      const searches = this.#searchesDuring(during);
+      searches.sent++;
+      if (isUnavailable(response)) {
+        searches.unavailable++;
+        return;
+      }
+    }
     await this.#judge(read, response, ms, before);
   }
 
@@ -129,6 +149,7 @@ export class Readers {
       snapshot: headers['x-snapshot'] as string | undefined,
       etag: headers['etag'] as string | undefined,
       requestId: headers['x-request-id'] as string | undefined,
+      retryAfter: headers['retry-after'] as string | undefined,
       body: await body.text(),
     };
   }
@@ -164,6 +185,12 @@ export class Readers {
     const line = `${new Date().toISOString()} ${incident}`;
     this.incidents.push(line);
     console.log(line);
+  }
+
+  #searchesDuring(fault: string): Searches {
+    const found = this.searches.get(fault) ?? { sent: 0, unavailable: 0 };
+    this.searches.set(fault, found);
+    return found;
   }
 
   #latenciesOf(endpoint: string): Latencies {

@@ -20,7 +20,6 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 const REPLICAS = 3;
 const REBUILD_SECRET = 'rebuild-change-me';
-export const BYPASS_SECRET = 'bypass-change-me';
 
 /** Requests per client address and minute: readers stay below, a flood does not. */
 export const RATE_LIMIT = 2000;
@@ -82,7 +81,6 @@ export class Stack {
       RATE_LIMIT_POINTS: String(RATE_LIMIT),
       CACHE_MAX_BYTES: String(16 * 2 ** 20),
       REBUILD_SECRET,
-      BYPASS_SECRET,
     };
     const replicas: Replica[] = [];
     for (let i = 1; i <= REPLICAS; i++) {

@@ -9,8 +9,8 @@ import { readConfig, VARIABLES } from '../../src/config/config.js';
 
 /**
  * What the manifests in `deploy/kubernetes` must have in common with the service and other files.
- * `npm test -- kubernetes` validates them against the API, and `npm test -- kubernetes-score` checks selectors, probes,
- * resources and policies.
+ * `npm test -- kubernetes` validates them against the API, and `npm test -- kubernetes-score` checks rights, selectors,
+ * probes, resources and policies.
  */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -23,8 +23,6 @@ const COMPONENTS = readdirSync(join(ROOT, 'deploy/kubernetes/components')).map(
 /** Within which the server stops after SIGTERM, in seconds (`src/server.ts`). */
 const STOP_SECONDS = 9;
 
-type Labels = Record<string, string>;
-
 interface Container {
   image: string;
   args: string[];
@@ -35,7 +33,6 @@ interface Container {
 }
 
 interface PodTemplate {
-  metadata: { labels: Labels };
   spec: {
     terminationGracePeriodSeconds: number;
     containers: [Container];
@@ -45,52 +42,9 @@ interface PodTemplate {
 
 interface Resource {
   kind: string;
-  metadata: { name: string; annotations?: Labels };
+  metadata: { name: string; annotations?: Record<string, string> };
   spec: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
 }
-
-interface Peer {
-  podSelector?: { matchLabels: Labels };
-  namespaceSelector?: object;
-}
-
-interface Rule extends Partial<Record<'from' | 'to', Peer[]>> {
-  ports?: { protocol: string; port: number }[];
-}
-
-interface NetworkPolicy {
-  metadata: { name: string };
-  spec: {
-    podSelector: object;
-    policyTypes: ('Ingress' | 'Egress')[];
-    ingress?: Rule[];
-    egress?: Rule[];
-  };
-}
-
-const DNS = 'namespaceSelector:kube-system,podSelector:kube-dns or ipBlock:169.254.20.10/32: UDP 53, TCP 53';
-const PRIVATE = '10.0.0.0/8,100.64.0.0/10,127.0.0.0/8,169.254.0.0/16,172.16.0.0/12,192.168.0.0/16';
-const INTERNET = `ipBlock:0.0.0.0/0,except:${PRIVATE} or ipBlock:::/0,except:::1/128,fc00::/7,fe80::/10: TCP 443`;
-
-/** The pods of each network policy, and the peers and ports that they may have. */
-const CONNECTIONS = {
-  'api Ingress': [
-    'api',
-    'namespaceSelector:ingress-nginx: TCP 3000',
-    'namespaceSelector:monitoring: TCP 9464',
-  ],
-  'api Egress': ['api', 'podSelector:elasticsearch: TCP 9200', 'podSelector:redis: TCP 6379', DNS, INTERNET],
-  'redis Ingress': ['redis', 'podSelector:api: TCP 6379'],
-  'redis Egress': ['redis'],
-  'elasticsearch Ingress': [
-    'elasticsearch',
-    'podSelector:api or namespaceSelector:elastic-system: TCP 9200',
-    'podSelector:elasticsearch: TCP 9200, TCP 9300',
-  ],
-  'api-from-rebuild Ingress': ['api', 'podSelector:rebuild: TCP 3000'],
-  'rebuild Ingress': ['rebuild'],
-  'rebuild Egress': ['rebuild', 'podSelector:api: TCP 3000', DNS],
-};
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
@@ -124,7 +78,7 @@ describe('deploy/kubernetes', () => {
   const api = specOf('Deployment', 'api');
   const redis = specOf('Deployment', 'redis').template as PodTemplate;
   const job = specOf('CronJob', 'rebuild').jobTemplate.spec.template as PodTemplate;
-  const { spec: pod, metadata } = api.template as PodTemplate;
+  const { spec: pod } = api.template as PodTemplate;
   const [container] = pod.containers;
   const literals = Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
   const environments = {
@@ -192,18 +146,6 @@ describe('deploy/kubernetes', () => {
     expect(services['redis']).to.deep.include({ image, command: args });
   });
 
-  it('gives no pod rights', () => {
-    for (const { spec } of [api.template as PodTemplate, redis, job]) {
-      expect(spec).to.include({ automountServiceAccountToken: false });
-      expect(spec).to.have.nested.property('securityContext.runAsNonRoot', true);
-      expect(spec.containers[0]).to.have.deep.property('securityContext', {
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
-      });
-    }
-  });
-
   it('probes /ready only at the start: it keeps replicas without Elasticsearch that have a cache', () => {
     const paths = { startupProbe: '/ready', readinessProbe: '/ping', livenessProbe: '/ping' };
     for (const [probe, path] of Object.entries(paths))
@@ -215,15 +157,6 @@ describe('deploy/kubernetes', () => {
     const delay = container.lifecycle.preStop.sleep.seconds;
     expect(delay).to.be.greaterThan(0);
     expect(pod.terminationGracePeriodSeconds).to.be.greaterThan(delay + STOP_SECONDS);
-  });
-
-  it('scales by a metric that the adapter provides', () => {
-    const values = yaml('deploy/kubernetes/components/autoscaler/prometheus-adapter-values.yaml') as {
-      rules: { custom: [{ name: { as: string } }] };
-    };
-    const { metrics } = specOf('HorizontalPodAutoscaler', 'api');
-    expect(metrics).to.have.length(1);
-    expect(metrics[0].pods.metric.name).to.equal(values.rules.custom[0].name.as);
   });
 
   it('rebuilds by the port and the secret of the service', () => {
@@ -244,39 +177,6 @@ describe('deploy/kubernetes', () => {
       'nginx.ingress.kubernetes.io/proxy-next-upstream': 'off',
       'nginx.ingress.kubernetes.io/enable-access-log': 'false',
     });
-  });
-
-  const policies = resources.filter(({ kind }) => kind === 'NetworkPolicy') as unknown as NetworkPolicy[];
-
-  it('lets pods have only these connections', () => {
-    /** Without the keys of labels. */
-    const textOf = (part: object) =>
-      JSON.stringify(part).replace(/"(matchLabels|cidr|[^"]*[./-][^"]*)":|["{}[\]]/g, '');
-    const ruleOf = ({ from, to, ports }: Rule) =>
-      `${(from ?? to)?.map(textOf).join(' or ')}: ${ports?.map(({ protocol, port }) => `${protocol} ${port}`).join(', ')}`;
-    const connections = policies.flatMap(({ metadata: { name }, spec }) =>
-      spec.policyTypes.map((type) => {
-        const { [type === 'Ingress' ? 'ingress' : 'egress']: rules = [] } = spec;
-        return [`${name} ${type}`, [textOf(spec.podSelector), ...rules.map(ruleOf)]];
-      }),
-    );
-    expect(Object.fromEntries(connections)).to.deep.equal(CONNECTIONS);
-  });
-
-  it('lets pods of its namespace connect only to and from pods that exist', () => {
-    // The operator adds this label to the pods of Elasticsearch.
-    const elasticsearch = { 'elasticsearch.k8s.elastic.co/cluster-name': 'elasticsearch' };
-    const labels = [metadata.labels, redis.metadata.labels, job.metadata.labels, elasticsearch];
-    const rules = policies.flatMap(({ spec: { ingress = [], egress = [] } }) => [...ingress, ...egress]);
-    const peers = rules.flatMap(({ from = [], to = [] }) => [...from, ...to]);
-    const selectors = peers.flatMap(({ podSelector, namespaceSelector }) =>
-      podSelector === undefined || namespaceSelector !== undefined ? [] : [podSelector.matchLabels],
-    );
-    expect(selectors).to.have.length.greaterThan(4);
-    for (const selector of selectors)
-      expect(labels).to.satisfy((pods: Labels[]) =>
-        pods.some((one) => Object.entries(selector).every(([name, value]) => one[name] === value)),
-      );
   });
 
   it('mounts the certificate that NODE_EXTRA_CA_CERTS names', () => {

@@ -1,16 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { run } from '../../dev/run.js';
-import { newFolder } from '../support/run-folder.js';
-
-/** The part of a CycloneDX file that the test reads. */
-interface Sbom {
-  metadata: { component: { name: string } };
-  components: { group?: string; name: string; version: string; licenses: unknown[] }[];
-}
 
 /** The part of a package in package-lock.json that the test reads. */
 interface LockedPackage {
@@ -98,19 +87,6 @@ describe('The licenses of the dependencies', () => {
       return [name, version, license].join(' ');
     });
     expect(listed.sort()).to.deep.equal(direct.sort());
-  });
-
-  it('are in the software bill of materials for exactly the packages of the image', async () => {
-    const file = join(newFolder(), 'sbom.cdx.json');
-    await run(fileURLToPath(new URL('../../scripts/sbom.sh', import.meta.url)), [file]);
-    const { metadata, components } = JSON.parse(await readFile(file, 'utf8')) as Sbom;
-    expect(metadata.component.name).to.equal('package-registry-search');
-    const listed = components.map(({ group, name, version, licenses }) => {
-      expect(licenses, name).to.have.length(1);
-      return `${group === undefined ? '' : `${group}/`}${name}@${version}`;
-    });
-    const inImage = locked.filter(({ dev }) => !dev).map(({ name, version }) => `${name}@${version}`);
-    expect(listed).to.have.members([...new Set(inImage)]);
   });
 });
 

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ELASTICSEARCH_IMAGE } from '../../../dev/docker.js';
 import { run } from '../../../dev/run.js';
@@ -8,7 +7,6 @@ import { Compose } from '../../support/compose.js';
 import { bundledPackages } from '../../support/datasets.js';
 import { startMcp } from '../../support/mcp-client.js';
 import { startLoad } from '../../support/load-generator.js';
-import { RawConnection } from '../../support/raw-connection.js';
 import { newFolder } from '../../support/run-folder.js';
 import { waitFor } from '../../support/wait-for.js';
 
@@ -37,7 +35,6 @@ describe('docker-compose.yml', function () {
   this.timeout(10 * 60_000);
   let compose: Compose;
   let settings: Record<string, string>;
-  let idle: ReturnType<typeof requestAfterKeepAlive>;
 
   before(async () => {
     compose = await Compose.create();
@@ -47,9 +44,6 @@ describe('docker-compose.yml', function () {
     await Promise.all([compose.run('build', 'api'), compose.run('up', '-d', 'elasticsearch', 'redis')]);
     await compose.run('up', '-d');
     await compose.healthy('proxy', 1);
-    idle = requestAfterKeepAlive(compose.url());
-    // Its test reports it.
-    idle.catch(() => undefined);
     // What follows needs no restart of what runs.
     await compose.configure(['example.env'], settings, SIBLING_FILES);
     const services = ['proxy', 'sibling-proxy', 'prometheus'];
@@ -193,32 +187,6 @@ describe('docker-compose.yml', function () {
     expect(requests).to.be.greaterThan(1000);
   });
 
-  it('sends no request to a replica that has not reached Elasticsearch', async () => {
-    const wrong = ['-e', 'ELASTICSEARCH_URL=http://127.0.0.1:9'];
-    const args = ['run', '-d', '--no-deps', '--use-aliases', ...wrong, 'api'];
-    const replica = (await compose.run(...args)).trim();
-    try {
-      const responds = () =>
-        run('docker', ['exec', replica, 'bash', 'deploy/health-check.sh']).then(
-          () => true,
-          () => false,
-        );
-      await waitFor(responds, 'the replica to respond', 60_000);
-      // The proxy looks for replicas, and checks them, every second.
-      await pause(5000);
-      for (let limit = 1; limit <= 30; limit++)
-        expect(await get(`/search?q=redis&limit=${limit}`)).to.have.property('status', 200);
-    } finally {
-      await run('docker', ['rm', '--force', '--volumes', replica]);
-    }
-  });
-
-  it('keeps an idle connection for as long as it tells the client', async () => {
-    const { seconds, status } = await idle;
-    expect(seconds).to.be.within(5, 60);
-    expect(status).to.equal(200);
-  });
-
   it('scrapes every replica for the alert rules', async () => {
     const ask = (path: string) => get(`/api/v1/${path}`, {}, compose.url('prometheus'));
     const query = encodeURIComponent('count(up{job="registry-search"} == 1)');
@@ -292,22 +260,6 @@ describe('docker-compose.yml', function () {
     });
   });
 });
-
-/** Sends a second request after as many seconds as the first response allows. @returns these, and its status. */
-async function requestAfterKeepAlive(url: string): Promise<{ seconds: number; status: number | undefined }> {
-  const connection = await RawConnection.open(url);
-  const request = async (count: number) => {
-    connection.send('GET /ping HTTP/1.1\r\nHost: api\r\n\r\n');
-    await waitFor(() => connection.responses.length === count, `response ${count}`);
-    return connection.responses[count - 1];
-  };
-  const first = await request(1);
-  const seconds = Number(/^timeout=(\d+)$/.exec(first?.headers.get('keep-alive') ?? '')?.[1]);
-  await pause(seconds * 1000);
-  const second = await request(2);
-  connection.endSending();
-  return { seconds, status: second?.status };
-}
 
 /** Open files that this machine can give to a container. */
 async function allowedOpenFiles(): Promise<number> {

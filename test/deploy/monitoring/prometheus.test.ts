@@ -21,10 +21,7 @@ const OF_KEYS = 'registry_search_api_key_expiration_timestamp_seconds';
 type Labels = Record<string, string>;
 
 interface RuleTests {
-  tests: {
-    input_series: { series: string }[];
-    alert_rule_test: { alertname: string; exp_alerts: unknown[] }[];
-  }[];
+  tests: { input_series: { series: string }[] }[];
 }
 
 const { groups } = readYaml('alerts.yml') as { groups: { rules: { alert: string }[] }[] };
@@ -46,14 +43,6 @@ describe('The alert rules', function () {
 
   it('fire exactly when deploy/alerts.test.yml says so', async () => {
     expect(await runInstalled('promtool', ['test', 'rules', 'alerts.test.yml'])).to.include('SUCCESS');
-  });
-
-  it('each have one test in which they fire and another one in which they do not', () => {
-    const cases = tests.flatMap((test) => test.alert_rule_test);
-    const tested = (isFiring: boolean) =>
-      cases.filter((one) => one.exp_alerts.length > 0 === isFiring).map(({ alertname }) => alertname);
-    expect(new Set(tested(true)), 'firing').to.deep.equal(new Set(alerts));
-    expect(new Set(tested(false)), 'silent').to.deep.equal(new Set(alerts));
   });
 });
 
@@ -136,15 +125,6 @@ describe('Prometheus with two replicas', function () {
       ['count(count by (registry) ({__name__=~"registry_search_.*"}))', 1],
     ] as const) {
       await waitFor(async () => (await valueOf(expr)) === expected, `${expected} = ${expr}`, TIMEOUT_MS);
-    }
-  });
-
-  it('evaluates all alert rules without an error', async () => {
-    await evaluated();
-    const loaded = await loadedRules();
-    expect(loaded.map(({ name }) => name)).to.deep.equal(alerts);
-    for (const { name, health, lastError = '' } of loaded) {
-      expect({ health, lastError }, name).to.deep.equal({ health: 'ok', lastError: '' });
     }
   });
 

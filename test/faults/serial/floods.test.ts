@@ -35,22 +35,12 @@ const MAX_ROUNDS = 3;
 const FLOOD_MS = 4000;
 /** The flood is at 127.0.0.1. */
 const ADDRESS_OF_READERS = '127.0.0.2';
-/** Processor time for a body of half a million chunks, in milliseconds. */
-const MAX_BODY_CPU_MS = 500;
 const CONNECTION_CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
 /** Resident memory of the process, in megabytes. */
 function memoryOf({ pid }: SpawnedCli): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-}
-
-/** Processor time that the process has used, in milliseconds. */
-function processorTimeOf({ pid }: SpawnedCli): number {
-  const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
-  // `utime` and `stime`, in hundredths of a second (proc_pid_stat(5)).
-  const [user, system] = fields.split(' ').slice(11, 13);
-  return 10 * (Number(user) + Number(system));
 }
 
 /** A client that sends requests and reads the responses in loops, on new and on keep-alive connections. */
@@ -153,7 +143,7 @@ describe('A flood of requests whose responses are not read', function () {
     return { p99: Number(ping), growth, failures };
   }
 
-  for (const count of [40, 400, 1500]) {
+  for (const count of [40, 1500]) {
     for (const path of ['/ping', '/openapi.json']) {
       it(`through the proxy takes little memory and disturbs no other client: ${count} × 64 KB of ${path}`, async () => {
         await start();
@@ -166,23 +156,4 @@ describe('A flood of requests whose responses are not read', function () {
       });
     }
   }
-
-  it('of bodies in chunks of one byte costs little through the proxy', async () => {
-    await start();
-    const before = processorTimeOf(replica);
-    const chunked = 'PUT /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
-    const client = await connections.open(chunked + '1\r\nx\r\n'.repeat(500_000) + '0\r\n\r\n');
-    await waitFor(() => client.responses.length === 1, 'the response');
-    await pause(1000);
-    expect(processorTimeOf(replica) - before).to.be.lessThan(MAX_BODY_CPU_MS);
-  });
-
-  it('does not keep a server from stopping', async () => {
-    await start();
-    await connections.openMany(100, burst('/browse?limit=500'), false);
-    await pause(1000);
-    const began = performance.now();
-    expect(await replica.stop()).to.equal(0);
-    expect(performance.now() - began).to.be.lessThan(10_000);
-  });
 });

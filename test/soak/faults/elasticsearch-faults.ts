@@ -43,46 +43,35 @@ async function pauseNode(node: ClusterNode): Promise<void> {
 }
 
 /** Starts a rebuild, disturbs the engine while it loads, and asserts that it succeeds. */
-function duringLoad(name: string, rows: string[], disturb: (stack: Stack) => Promise<void>): Fault {
-  return fault(name, rows, async (stack) => {
+function duringLoad(name: string, disturb: (stack: Stack) => Promise<void>): Fault {
+  return fault(name, async (stack) => {
     const served = await stack.beginLoad();
     await disturb(stack);
     await stack.rebuilt(served);
   });
 }
 
-const RETURNS = 'the killed node returns';
-const IN_LOAD = 'one of several is paused or restarted in a load';
-
 export const elasticsearchFaults: Fault[] = [
-  fault('a node paused', [], (stack) => pauseNode(stack.anyNode())),
-  duringLoad('a node paused during a load', [IN_LOAD], (stack) => pauseNode(stack.anyNode())),
-  duringLoad(
-    'a node restarted during a load',
-    [IN_LOAD, 'killed and restarted during the merge'],
-    async (stack) => {
-      const node = stack.anyNode();
-      await node.kill();
-      await node.restart();
-    },
-  ),
-  fault(
-    'the primary killed',
-    ['of three nodes, the one with the primary is killed', RETURNS],
-    async (stack) => loseNode(stack, stack.node((await holders(stack))[0])),
-  ),
-  fault('the elected master killed', ['the elected master is killed', RETURNS], async (stack) => {
+  fault('a node paused', (stack) => pauseNode(stack.anyNode())),
+  duringLoad('a node paused during a load', (stack) => pauseNode(stack.anyNode())),
+  duringLoad('a node restarted during a load', async (stack) => {
+    const node = stack.anyNode();
+    await node.kill();
+    await node.restart();
+  }),
+  fault('the primary killed', async (stack) => loseNode(stack, stack.node((await holders(stack))[0]))),
+  fault('the elected master killed', async (stack) => {
     const [master] = await stack.engines.elasticsearch.cat.master({ format: 'json' });
     await loseNode(stack, stack.node(master?.node ?? ''));
   }),
-  fault('latency of Elasticsearch', [], (stack) => stack.withLatency(100, () => stack.rebuild())),
-  fault('connections to a node cut', [], (stack) =>
+  fault('latency of Elasticsearch', (stack) => stack.withLatency(100, () => stack.rebuild())),
+  fault('connections to a node cut', (stack) =>
     cutConnections(stack, stack.engines.elasticsearchLinks, 12, 300),
   ),
-  duringLoad('connections cut in a load', [], (stack) =>
+  duringLoad('connections cut in a load', (stack) =>
     cutConnections(stack, stack.engines.elasticsearchLinks, 5, 100),
   ),
-  fault('a proxy that responds for a node', ['a proxy responds in place of Elasticsearch'], async (stack) => {
+  fault('a proxy that responds for a node', async (stack) => {
     const link = pick(stack.random, stack.engines.elasticsearchLinks);
     link.impostor = PAGE;
     link.cut();

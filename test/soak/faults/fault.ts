@@ -6,17 +6,15 @@ import type { Stack } from '../stack.js';
 /** Something that goes wrong while the service is read. */
 export interface Fault {
   name: string;
-  /** The events of docs/evidence/failure-modes.md that it covers. */
-  rows: readonly string[];
   /** Whether the process of a replica ends, so that its memory starts again from the beginning. */
   endsReplica?: true;
   /** Causes it, asserts what the service does, and removes it. */
   inject: (stack: Stack) => Promise<void>;
 }
 
-/** A fault that no replica ends by. @param rows the events of docs/evidence/failure-modes.md that it covers. */
-export function fault(name: string, rows: readonly string[], inject: Fault['inject']): Fault {
-  return { name, rows, inject };
+/** A fault that no replica ends by. */
+export function fault(name: string, inject: Fault['inject']): Fault {
+  return { name, inject };
 }
 
 /** Cuts the connections of one of these links after the other. @param pauseMs after each. */

@@ -13,14 +13,14 @@ async function withoutRedis({ engines }: Stack, work: () => Promise<unknown>): P
 }
 
 export const redisFaults: Fault[] = [
-  fault('Redis killed', ['killed under the server'], (stack) => withoutRedis(stack, () => pause(4000))),
-  fault('Redis slow', ['slow'], async ({ engines: { redisLink } }) => {
+  fault('Redis killed', (stack) => withoutRedis(stack, () => pause(4000))),
+  fault('Redis slow', async ({ engines: { redisLink } }) => {
     redisLink.delayMs = SLOW_MS;
     await pause(5000);
     redisLink.delayMs = 0;
   }),
-  fault('connections to Redis cut', [], (stack) => cutConnections(stack, [stack.engines.redisLink], 8, 400)),
-  fault('Redis killed during a flood', ['killed and restarted during a flood'], async (stack) => {
+  fault('connections to Redis cut', (stack) => cutConnections(stack, [stack.engines.redisLink], 8, 400)),
+  fault('Redis killed during a flood', async (stack) => {
     const [passed] = await Promise.all([flood(stack), withoutRedis(stack, () => pause(500))]);
     // Each replica counts by itself, and the shared count starts again.
     const most = RATE_LIMIT * (stack.replicas.length + 1);

@@ -21,7 +21,7 @@ async function beginRebuild(stack: Stack, replica: Replica): Promise<void> {
  * Starts a rebuild, lets `end` end its replica at a random moment of it, and starts the replica again. The next rebuild must
  * work.
  */
-function endedReplica(name: string, rows: string[], end: (replica: Replica) => Promise<void>): Fault {
+function endedReplica(name: string, end: (replica: Replica) => Promise<void>): Fault {
   const inject = async (stack: Stack) => {
     const replica = stack.anyReplica();
     await beginRebuild(stack, replica);
@@ -33,7 +33,7 @@ function endedReplica(name: string, rows: string[], end: (replica: Replica) => P
     }
     await stack.rebuild();
   };
-  return { name, rows, inject, endsReplica: true };
+  return { name, inject, endsReplica: true };
 }
 
 /** Restarts all replicas one by one. @param changes of their environment. */
@@ -45,32 +45,25 @@ export async function rollingRestart(stack: Stack, changes: Record<string, strin
 }
 
 export const replicaFaults: Fault[] = [
-  endedReplica('a replica killed', ['both are killed before the flip ¹'], (replica) => replica.kill()),
-  endedReplica('a server killed', ['the server is killed ⁴'], (replica) => replica.killServer()),
-  endedReplica('SIGTERM during a rebuild', ['SIGTERM during the load or the merge'], (replica) =>
-    replica.stop(),
-  ),
+  endedReplica('a replica killed', (replica) => replica.kill()),
+  endedReplica('a server killed', (replica) => replica.killServer()),
+  endedReplica('SIGTERM during a rebuild', (replica) => replica.stop()),
   {
     name: 'a rolling restart',
-    rows: ['SIGTERM with requests in flight', 'replicas behind the proxy restart one by one'],
     endsReplica: true,
     inject: (stack) => rollingRestart(stack),
   },
-  fault(
-    'a replica suspended while another rebuilds',
-    ['a replica is suspended while another rebuilds'],
-    async (stack) => {
-      const [replica, other] = stack.twoReplicas();
-      await beginRebuild(stack, replica);
-      replica.signal('SIGSTOP');
-      try {
-        await pause(LOCK_EXPIRY_MS);
-        await beginRebuild(stack, other);
-        await waitFor(() => other.workers.length === 0, 'the other rebuild', 60_000);
-      } finally {
-        replica.signal('SIGCONT');
-      }
-      await stack.rebuild();
-    },
-  ),
+  fault('a replica suspended while another rebuilds', async (stack) => {
+    const [replica, other] = stack.twoReplicas();
+    await beginRebuild(stack, replica);
+    replica.signal('SIGSTOP');
+    try {
+      await pause(LOCK_EXPIRY_MS);
+      await beginRebuild(stack, other);
+      await waitFor(() => other.workers.length === 0, 'the other rebuild', 60_000);
+    } finally {
+      replica.signal('SIGCONT');
+    }
+    await stack.rebuild();
+  }),
 ];

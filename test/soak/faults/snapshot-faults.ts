@@ -10,7 +10,7 @@ const CHANGE_MS = 4000;
 const NOTICED_MS = 2000;
 
 export const snapshotFaults: Fault[] = [
-  fault('a rollback', ['rebuilds, rollbacks and kills in random order'], async (stack) => {
+  fault('a rollback', async (stack) => {
     const before = await stack.previousIndex();
     await stack.rollBack();
     if ((await stack.servedIndex()) !== before) throw new Error('the previous snapshot is not served');
@@ -19,7 +19,6 @@ export const snapshotFaults: Fault[] = [
   }),
   {
     name: 'periodic refreshes of a dataset that changes',
-    rows: ['new every few seconds, three replicas refresh'],
     endsReplica: true,
     inject: async (stack) => {
       try {
