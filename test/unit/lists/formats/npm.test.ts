@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
+import { convert, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
 
 const page = (...ids: string[]) => pageOf(undefined, ...ids);
 const pageOf = (total: number | undefined, ...ids: string[]) =>
@@ -64,15 +64,5 @@ describe('The format npm', () => {
   it('reads pages whose names are in any order', async () => {
     const { outcome } = await convertFrom(page('b', 'B', 'a'), page('a', 'C', 'c'), page('c'));
     expect(outcome).to.deep.equal(named('b', 'B', 'a', 'C', 'c'));
-  });
-
-  it('reads the rest of a page that is interrupted', async () => {
-    const whole = page(...Array.from({ length: 5000 }, (_, i) => `name-${i}`));
-    const { outcome, starts } = await convertFrom(cutOff(whole)(), page('name-4999', 'z'), page('z'));
-    expect(starts[1]).to.match(/^"name-\d+"$/);
-    const read = Number(starts[1]?.slice(6, -1));
-    expect(outcome).to.deep.equal(
-      named(...Array.from({ length: read + 1 }, (_, i) => `name-${i}`), 'name-4999', 'z'),
-    );
   });
 });

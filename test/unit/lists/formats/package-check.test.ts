@@ -194,6 +194,14 @@ describe('PackageCheck', () => {
       }
     });
 
+    it('with an invisible character in its name, or white space at an end', async () => {
+      const reason = /^name "[^"]+" has white space at an end, or an invisible character$/;
+      for (const name of ['a ', ' a', '\u00a0a', 'a\u3000', 'a\u2028', '\uFEFFa', 'r\u200ba', 'r\u202ea', 'r\0a', 'r\ta', 'a\u007f', 'r\u{e0041}a', ' '])
+        expect(await readRow(csvWith({ name })), JSON.stringify(name)).to.match(reason); // prettier-ignore
+      for (const name of ['my redis', 'é日本🚀', 'a\u3000b', 'a\u00a0b', '\uFFFD', 'ﬁ', 'e\u0301', '\uE000', '\u3164'])
+        expect(await readRow(csvWith({ name }))).to.have.property('name', name); // prettier-ignore
+    });
+
     it('with a line break in its name or version, which a stray quote adds', async () => {
       const stray = 'there may be a stray quote in this line';
       const csv = `${HEADER}1,alpha,1,${BASE}a\n2,"beta,1,${BASE}b\n3,gamma,1,${BASE}c\n4,delta",1,${BASE}d\n5,e,1,${BASE}e\n`;
