@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { DATASET_FORMATS, type DatasetFormat } from '../../../src/config/dataset-format.js';
 import { jsonPaths } from '../../../src/config/json-paths.js';
 import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
 import { decompress } from '../../../src/lists/fetch/decompress.js';
@@ -205,13 +204,7 @@ describe('Inputs that users of other services reported', () => {
 
     for (const [what, version, ...stanzas] of [
       ["R's order", '1.0-10', CRAN, 'License: MIT\n', 'NeedsCompilation: yes\nBuilt: R 4.5.0; ; windows\n'],
-      [
-        "Debian's order otherwise",
-        '1.0.9',
-        '',
-        'Architecture: all\n',
-        'License: MIT\nFilename: a.ipk\nMD5Sum: 0\n',
-      ],
+      ["Debian's order", '1.0.9', '', 'Architecture: all\n', 'License: MIT\nFilename: a.ipk\nMD5Sum: 0\n'],
     ] as const) {
       it(`have the highest version by ${what}`, async () => {
         for (const others of stanzas) {
