@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { JsonPaths } from '../../../../src/config/json-paths.js';
 import { Document, Documents } from '../../../../src/lists/fetch/documents.js';
 import { jsonFormat, MAX_PAGES } from '../../../../src/lists/formats/json.js';
-import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
+import { convert, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
 
 describe('The format json', () => {
   const serve = useListServer();
@@ -82,13 +82,6 @@ describe('The format json', () => {
     for (const link of ['</2>; rel="nextish"', '</2>; anchor="rel=next"', '</2>; xrel=next', 'next']) {
       expect((await convertFrom(root, linked(link, '["a"]'))).requests, link).to.have.length(1);
     }
-  });
-
-  it('reads an interrupted page again, without a difference', async () => {
-    const long = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => `name-${i}`));
-    const { outcome, requests } = await convertFrom(root, cutOff(long)(), long);
-    expect(outcome).to.have.length(20_000);
-    expect(requests).to.have.length(2);
   });
 
   const next = { items: ['i'], next: { path: ['next'], parameter: undefined } };

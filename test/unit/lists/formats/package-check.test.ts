@@ -140,6 +140,14 @@ describe('PackageCheck', () => {
       expect(largest).to.have.property('no', Number.MAX_SAFE_INTEGER);
     });
 
+    it('with a weight that is too large, or not written in plain digits', async () => {
+      const weighed = (weight: string) => readRow(`name,url,weight\na,${BASE}a,${weight}\n`);
+      for (const weight of ['-1', '1.5', '01', '1e3', ' 1', 'many', '9007199254740992', '١'])
+        expect(await weighed(weight)).to.equal(`weight "${weight}" ${NOT_A_NUMBER.replace('1', '0')}`);
+      for (const weight of ['', '0', '1', '9007199254740991'])
+        expect(await weighed(weight)).to.have.property('weight', Number(weight));
+    });
+
     const bounds: [field: 'name' | 'version' | 'url', bytes: number, start: string][] = [
       ['name', 512, ''],
       ['version', 256, ''],
@@ -223,6 +231,7 @@ describe('PackageCheck', () => {
     ['an empty file', '', 'the dataset is empty'],
     ['no column `name`', 'package_no,url\n1,https://a.example/\n', OTHER],
     ['a column `name` in another case', 'Name,url\n', rename('"Name"', 'name')],
+    ['a column `weight` in another case', 'name,url,Weight\n', rename('"Weight"', 'weight')],
     ['white space within a column', 'Package_No\t,name,url\n', rename('"Package_No\\t"', 'package_no')],
     ['a second byte order mark', '\ufeff\ufeffname,url\n', rename('"\\ufeffname"', 'name')],
     ['a very long column', `${' '.repeat(500_000)}name\n`, rename(`"${' '.repeat(64)}"…`, 'name')],
@@ -235,9 +244,9 @@ describe('PackageCheck', () => {
     ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}'],
     ['bad quoting', 'na"me,url\na,b\n', 'line 1 (the header): bad quoting'],
   ]; // prettier-ignore
-  for (const column of ['package_no', 'name', 'version', 'url']) {
+  for (const column of ['package_no', 'name', 'version', 'url', 'weight']) {
     const message = `line 1: there are two columns \`${column}\``;
-    unusable.push([`two columns \`${column}\``, `${column},x,${HEADER}`, message]);
+    unusable.push([`two columns \`${column}\``, `${column},x,weight,${HEADER}`, message]);
   }
   for (const [what, csv, message] of unusable) {
     it(`rejects a header with ${what}`, async () => {
