@@ -46,11 +46,6 @@ describe('The format npm', () => {
     expect((await convertFrom(page('a'), page('b'), page('b'))).outcome).to.equal(`page 3: ${reason}`);
   });
 
-  it('has all names of a server that sends two rows a page', async () => {
-    const { outcome } = await convertFrom(page('a', 'b'), page('b', 'c'), page('c', 'd'), page('d'));
-    expect(outcome).to.deep.equal(named('a', 'b', 'c', 'd'));
-  });
-
   it('leaves out design documents, also at the end of a page', async () => {
     const { outcome, starts } = await convertFrom(
       page('_design/a'),
