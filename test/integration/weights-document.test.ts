@@ -16,8 +16,6 @@ import { logLines, newSlug, rebuildHere, startService, type Service } from '../s
 import { refreshes } from '../support/refreshes.js';
 import { waitFor } from '../support/wait-for.js';
 
-const TEMPLATE = 'https://registry.example/package/{+name}';
-
 /** What the origin has: replaced during a test. Each document has the `ETag` of its content. */
 interface Documents {
   '/packages': string | Buffer;
@@ -86,15 +84,6 @@ describe('A document of weights', function () {
     expect((await service.get('/stats')).body).to.include({ has_weights: true });
     const read = logLines.findLast(({ msg }) => msg === 'the weights were read');
     expect(read).to.include({ names: 4, unknown: 2 });
-  });
-
-  it('is joined by normalised names of pypi', async () => {
-    const projects = ['Foo.Bar', 'plain', 'none'].map((name) => ({ name }));
-    const index = JSON.stringify({ meta: { 'api-version': '1.0' }, projects });
-    const weights = 'name,weight\nfoo-bar,3\nFOO__bar,4\nplain,6\nPlain,2\n';
-    const env = { DATASET_FORMAT: 'pypi', PACKAGE_URL_TEMPLATE: TEMPLATE };
-    const service = await serve(await origin({ '/packages': index, '/weights': weights }), env);
-    expect(await weightsOf(service)).to.deep.equal({ 'Foo.Bar': 4, plain: 6, none: 0 });
   });
 
   for (const [what, redis] of [
@@ -197,8 +186,6 @@ describe('A document of weights', function () {
     );
     const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });
     expect(await weightsOf(lenient)).to.deep.equal({ a: 1, b: 3 });
-    const skipped = logLines.findLast(({ msg }) => msg === 'an invalid row of the dataset was skipped');
-    expect(skipped).to.include({ place: 'WEIGHTS_URL: line 3', reason: 'name is empty' });
   });
 
   it('is rejected if fewer than half of the names that had a weight have one now, unless forced', async () => {

@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { readDatasetConfig } from '../../../src/config/config.js';
 import { assignNumbers, readNumbers, writeDataset } from '../../../src/lists/dataset-file.js';
@@ -100,17 +100,6 @@ describe('Numbers of packages', () => {
     const packages = packagesNamed(['a', 'zope_interface', 'B']);
     assignNumbers(packages, await readNumbers(path, readDatasetConfig({ NAME_RULE: 'pypi' }), NEVER), 'pypi');
     expect(packages.map(({ no, name }) => `${no} ${name}`)).to.deep.equal(['2 B', '8 a', '7 zope_interface']);
-  });
-
-  it('are read from an earlier dataset, plain or gzip', async () => {
-    const text = 'package_no,name,version,url\n7,c,1,https://a.example/\n2,"d,e",1,\n';
-    for (const content of [text, gzipSync(text)]) {
-      await writeFile(join(folder, 'earlier'), content);
-      expect([...(await readNumbers(join(folder, 'earlier'), EXACT, NEVER))]).to.deep.equal([
-        ['c', 7],
-        ['d,e', 2],
-      ]);
-    }
   });
 
   for (const [what, content, reason] of [

@@ -15,7 +15,6 @@ import { DatasetError, BadRows } from '../../../src/lists/fetch/dataset-error.js
 import type { DownloadedDataset } from '../../../src/lists/download.js';
 import { reasonOf } from '../../../src/rebuild/process/failure-reason.js';
 import { checkPackages } from '../../../src/lists/checked-packages.js';
-import { withAddresses } from '../../support/addresses.js';
 import { datasetServer, trickled, type DatasetServer } from '../../support/dataset-server.js';
 import { downloadList, type ListOptions } from '../../support/list-server.js';
 import { STEP } from '../../support/step.js';
@@ -191,24 +190,6 @@ describe('download', () => {
       expect(new Set(digests).size).to.equal(lists.length);
     });
 
-    it('fails if the gzip is damaged or followed by other data', async () => {
-      const zipped = gzipSync(LONG_CSV);
-      for (const content of [
-        zipped.subarray(0, 5),
-        Buffer.from(zipped).fill(0, 1000, 2000),
-        Buffer.concat([zipped, Buffer.from('x')]),
-        Buffer.concat([zipped, Buffer.alloc(1), gzipSync(CSV)]),
-        Buffer.concat([zipped, Buffer.alloc(100_000), Buffer.from('x')]),
-        Buffer.concat([zipped, zipped.subarray(0, 1)]),
-        Buffer.concat([zipped, zipped.subarray(0, -1)]),
-      ]) {
-        // What is damaged may look like rows, before the checksum tells.
-        expect(await outcomeOf(await fileOf(content))).to.match(
-          /^(the gzip is cut off or damaged|line \d+): ./,
-        );
-      }
-    });
-
     it('rejects a file that somebody writes to', async () => {
       const url = await fileOf(LONG_CSV);
       const writing = setInterval(() => appendFileSync(fileURLToPath(url), 'a,https://registry.example/a\n'));
@@ -290,10 +271,10 @@ describe('download', () => {
   describe('over HTTP', () => {
     it('returns the same packages and digest, whatever the headers and the compression', async () => {
       const digests = new Set<string>();
-      for (const headers of [{}, { 'Content-Type': 'text/csv' }, { 'Content-Encoding': 'gzip' }]) {
+      for (const encoding of ['', 'identity', 'gzip, identity', 'aws-chunked', 'utf-8', 'GZIP']) {
         for (const body of [LONG_CSV, gzipSync(LONG_CSV)]) {
-          const snapshot = await snapshotOf(await serve(answer(body, 200, headers)));
-          expect(await textIn(snapshot)).to.equal(LONG_CSV);
+          const snapshot = await snapshotOf(await serve(answer(body, 200, { 'Content-Encoding': encoding })));
+          expect(await textIn(snapshot), encoding).to.equal(LONG_CSV);
           digests.add(snapshot.digest);
         }
       }
@@ -336,13 +317,6 @@ describe('download', () => {
       expect(asked).to.deep.equal([undefined, '"one"', undefined, modified, '"one"', undefined, undefined]);
     });
 
-    it('accepts encodings that change nothing', async () => {
-      for (const encoding of ['', 'identity', 'gzip, identity', 'aws-chunked', 'utf-8', 'GZIP']) {
-        const url = await serve(answer(CSV, 200, { 'Content-Encoding': encoding }));
-        expect(await textOf(url), encoding).to.equal(CSV);
-      }
-    });
-
     it('sends the headers that some servers require', async () => {
       const url = await serve(({ headers }, response) => {
         const isComplete = /^package-registry-search\/\d/.test(headers['user-agent'] ?? '');
@@ -351,33 +325,11 @@ describe('download', () => {
       expect(await textOf(url)).to.equal(CSV);
     });
 
-    it('says why none of the addresses of a host responds', async () => {
-      const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () =>
-        outcomeOf('http://registry.example:1/'),
-      );
-      expect(await outcome).to.equal(
-        `${FAILED} connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1`,
-      );
-    });
-
     const http = 'HTTP/1.1 200 OK\r\n';
-    const length = `Content-Length: ${LONG_CSV.length}`;
-    for (const [what, head] of [
-      ['with Connection: close', `${http}Connection: close\r\n${length}`],
-      ['without Connection: close', `${http}${length}`],
-      ['by HTTP/1.0', `HTTP/1.0 200 OK\r\n${length}`],
-      ['without a length', `${http}Connection: close`],
-    ] as const) {
-      it(`accepts a complete response ${what} whose connection ends early`, async () => {
-        for (let i = 0; i < 3; i++) {
-          expect(await textOf(await serveRaw(`${head}\r\n\r\n${LONG_CSV}`))).to.equal(LONG_CSV);
-        }
-        if (!head.includes(length)) return;
-        expect(
-          await outcomeOf(
-            await serveRaw(`${head}\r\n\r\n${LONG_CSV.slice(0, LONG_CSV.lastIndexOf('a2499,'))}`),
-          ),
-        ).to.equal(CLOSED);
+    for (const head of [`Content-Length: ${LONG_CSV.length}`, 'Connection: close']) {
+      it(`accepts a complete response with ${head} whose connection ends early`, async () => {
+        const url = await serveRaw(`${http}${head}\r\n\r\n${LONG_CSV}`);
+        for (let i = 0; i < 3; i++) expect(await textOf(url)).to.equal(LONG_CSV);
       });
     }
 
@@ -417,15 +369,19 @@ describe('download', () => {
   describe('rejects a dataset', () => {
     const SERVER = "the dataset's server";
     const withLength = { 'Content-Length': String(LONG_CSV.length) };
+    const DAMAGED = 'the gzip is cut off or damaged:';
     const REDIRECTED = `${SERVER} redirects to something that is not an http(s) address`;
 
+    const zipped = gzipSync(CSV);
     type Bad = [what: string, listener: RequestListener, reason: string];
     const bad: Bad[] = [
       ['that is cut off at the last byte', cutOff(withLength), CLOSED],
       ['that is cut off at the last byte, without a length', cutOff(), CLOSED],
       ['that is cut off before the response', ({ socket }) => socket.destroy(), `${FAILED} socket hang up`],
       ['without the last line end', answer(CSV.slice(0, -1)), 'line 2: the last record does not end with a line end, so the file may be cut off'],
-      ['without the last byte of its gzip', answer(gzipSync(CSV).subarray(0, -1)), 'the gzip is cut off or damaged: unexpected end of file'],
+      ['without the last byte of its gzip', answer(zipped.subarray(0, -1)), `${DAMAGED} unexpected end of file`],
+      ['whose checksum is wrong', answer(Buffer.concat([zipped.subarray(0, -8), Buffer.alloc(4), zipped.subarray(-4)])), `${DAMAGED} incorrect data check`],
+      ['with a truncated second gzip', answer(Buffer.concat([zipped, zipped.subarray(0, -1)])), `${DAMAGED} unexpected end of file`],
       ['that is empty', answer(''), 'the dataset is empty'],
       ['of a header alone', answer('name,url\n'), 'the dataset has a header and no packages'],
       ['with lines that end with CR', answer(CSV.replaceAll('\n', '\r')), 'line 1 (the header): lines end with CR alone: end them with LF or CRLF'],

@@ -6,41 +6,6 @@ import { ofWeights, Weights } from '../../../src/lists/weights.js';
 import type { NameRule } from '../../../src/util/name-rule.js';
 import { streamOf } from '../../support/batches.js';
 import { hashedPackages } from '../../support/hashed-packages.js';
-import { readRows } from '../../support/rows.js';
-
-/** The weight of a row with this field, or the reason why it is bad. */
-async function weightOf(field: string, header = 'name,url,weight'): Promise<number | string | undefined> {
-  const csv = `${header}\na,https://registry.example/a,${field}\n`;
-  const [row] = await readRows([Buffer.from(csv)]);
-  if (row === undefined) throw new Error('there is no row');
-  return 'entry' in row ? row.entry.weight : row.reason;
-}
-
-describe('The column weight', () => {
-  it('is a whole number, 0 if it is empty', async () => {
-    for (const [field, weight] of [
-      ['0', 0],
-      ['', 0],
-      ['1', 1],
-      ['9007199254740991', 2 ** 53 - 1],
-    ] as const)
-      // prettier-ignore
-      expect(await weightOf(field)).to.equal(weight);
-  });
-
-  it('makes a row invalid if it is anything else', async () => {
-    for (const field of ['-1', '1.5', '01', '00', '1e3', ' 1', 'many', '9007199254740992', '١'])
-      expect(await weightOf(field), field).to.equal(
-        `weight "${field}" is not a number from 0 to 9007199254740991 in digits without leading zeros`,
-      );
-  });
-
-  it('is optional, but an error if it is misspelled or repeated', async () => {
-    expect(await weightOf('7', 'name,url,downloads')).to.equal(undefined);
-    await rejects(weightOf('7', 'name,url,Weight'), /line 1: rename the column "Weight" to `weight`/);
-    await rejects(weightOf('7,8', 'name,url,weight,weight'), /there are two columns `weight`/);
-  });
-});
 
 describe('A document of weights', () => {
   const COLUMNS = { name: 'name', weight: 'weight' };
@@ -123,19 +88,12 @@ describe('A document of weights', () => {
     expect(weights.counts).to.deep.equal({ names: 5, unknown: 1 });
   });
 
+  const NO_NUMBER = 'not a number from 0 to 9007199254740991 in digits without leading zeros';
   const BAD_ROWS: [document: string, ...reasons: string[]][] = [
     ['name,weight\nok,1\n,1\n', 'line 3: name is empty'],
     ['name,weight\nok,1\na\na,1,2\n', 'line 3: 1 fields instead of 2', 'line 4: 3 fields instead of 2'],
     [`name,weight\nok,1\n${'é'.repeat(257)},1\n`, 'line 3: name is longer than 512 bytes'],
-    ['name,weight\nok,1\n"a,1\n', 'line 3: a quote is opened and never closed'],
-    [
-      'name,weight\nok,1\na,1',
-      'line 3: the last record does not end with a line end, so the file may be cut off',
-    ],
-    ...['-1', '9007199254740992'].map((text): [string, string] => [
-      `name,weight\nok,1\na,${text}\n`,
-      `line 3: weight "${text}" is not a number from 0 to 9007199254740991 in digits without leading zeros`,
-    ]),
+    ['name,weight\nok,1\na,-1\n', `line 3: weight "-1" is ${NO_NUMBER}`],
     [
       '{"name":"ok","weight":1}\n{"name":"a"\n[1]\n{"name":3}\n{"name":"a","weight":{}}\n{"name":"\\ud800"}\n{"name":"a","weight":1e21}\n',
       'line 2: expected one JSON object a line: "{\\"name\\":\\"a\\""',
@@ -143,7 +101,7 @@ describe('A document of weights', () => {
       'line 4: name is not a string: "3"',
       'line 5: weight is neither a string nor a number: "{}"',
       'line 6: name has half a surrogate pair: "\\ud800"',
-      'line 7: weight "1e+21" is not a number from 0 to 9007199254740991 in digits without leading zeros',
+      `line 7: weight "1e+21" is ${NO_NUMBER}`,
     ],
   ];
   for (const [document, ...reasons] of BAD_ROWS) {
@@ -167,18 +125,14 @@ describe('A document of weights', () => {
   });
 
   it('is rejected if it is one JSON document', async () => {
-    const rows = [{ name: 'a', weight: 1 }];
-    const object = 'expected one JSON object a line';
-    const member = 'no member "name" (WEIGHTS_COLUMNS)';
     for (const [document, reason] of [
-      [JSON.stringify(rows), `${object}: "[{\\"name\\":\\"a\\",\\"weight\\":1}]"`],
-      [`\uFEFF\n${JSON.stringify({ rows }, null, '\t')}`, `${object}: "{"`],
-      ['{"a":1,"b":2}', `${member}: "{\\"a\\":1,\\"b\\":2}"`],
-    ] as const) {
-      const line = document.startsWith('\uFEFF') ? 2 : 1;
-      const message = `WEIGHTS_URL: line ${line}: ${reason}`;
-      await rejects(join(document, []), { name: 'DatasetError', message });
-    }
+      [
+        '[{"name":"a","weight":1}]',
+        'expected one JSON object a line: "[{\\"name\\":\\"a\\",\\"weight\\":1}]"',
+      ],
+      ['{"a":1,"b":2}', 'no member "name" (WEIGHTS_COLUMNS): "{\\"a\\":1,\\"b\\":2}"'],
+    ] as const)
+      await rejects(join(document, []), { name: 'DatasetError', message: `WEIGHTS_URL: line 1: ${reason}` });
   });
 
   for (const [document, reason] of [

@@ -30,6 +30,7 @@ describe('gzip', () => {
       [Buffer.concat([zipped, zeros]), zeros, text],
       [zipped, zeros, text],
       [zipped, zeros, zipped],
+      [Buffer.concat([zipped, zeros, zipped])],
     ]) {
       await rejects(textOf(slowly(...chunks)), {
         name: 'DatasetError',

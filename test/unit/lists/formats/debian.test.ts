@@ -34,15 +34,6 @@ describe('The format debian', () => {
     ]);
   });
 
-  it("reads CRAN's PACKAGES", async () => {
-    const cran =
-      'Package: A3\nVersion: 1.0.0\nDepends: R (>= 2.15.0), xtable,\n        pbapply\nLicense: GPL (>= 2)\n\nPackage: abc\r\nVersion: 2.2.2\r\n';
-    expect(await convertFrom(cran)).to.deep.equal([
-      { name: 'A3', version: '1.0.0' },
-      { name: 'abc', version: '2.2.2' },
-    ]);
-  });
-
   it('allows the index of a component without packages beside others', async () => {
     const filled = 'Package: a\nVersion: 1\n';
     for (const empty of ['', '\n', gzipSync(''), EMPTY_XZ]) {

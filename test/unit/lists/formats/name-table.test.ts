@@ -43,11 +43,10 @@ describe('NameTable', () => {
     const table = await NameTable.create();
     const numberOf = (name: string) => (table.find(name) === 0 ? 0 : table.numberAt(table.find(name)));
     const weightOf = new Map(names.map((name, i) => [name, i]));
-    const [missing = '', present = ''] = alike[0] ?? [];
+    const [missing = ''] = alike[0] ?? [];
     for (const [name, weight] of weightOf) if (name !== missing) table.add(name, weight);
     for (const name of alike.flat())
       expect(numberOf(name)).to.equal(name === missing ? 0 : weightOf.get(name));
-    expect(numberOf(present)).to.equal(weightOf.get(present));
     const [long, longer] = ['é'.repeat(256), `${'é'.repeat(255)}ee`];
     table.add(long, 2 ** 53 - 1);
     expect([numberOf(long), numberOf(longer)]).to.deep.equal([2 ** 53 - 1, 0]);

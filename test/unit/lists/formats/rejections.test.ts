@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { DatasetFormat } from '../../../../src/config/dataset-format.js';
 import { DATASET_FORMATS } from '../../../../src/config/dataset-format.js';
 import type { JsonPaths } from '../../../../src/config/json-paths.js';
-import { convert, inTurn, LOGIN_PAGE, useListServer } from '../../../support/list-server.js';
+import { convert, cutOff, inTurn, LOGIN_PAGE, useListServer } from '../../../support/list-server.js';
 import { tar } from '../../../support/tar.js';
 
 const LONG = 'x'.repeat(513);
@@ -31,11 +31,9 @@ const stanzas = (bad: string) => `Package: a\nVersion: 1\n\n${bad}\n\nPackage: c
 /** Lists of a, a bad package, and c. */
 const BAD_PACKAGES: [format: DatasetFormat, list: string | Buffer, reason: string, paths?: JsonPaths][] = [
   ['csv', 'name,version\na,1\n,1\nc,1\n', 'line 3: name is empty'],
-  ['csv', `name\na\n${LONG}\nc\n`, `line 3: ${TOO_LONG}`],
   ['csv', bytes('name\na\n\xff\nc\n'), `line 3: ${NOT_UTF8}`],
   ['jsonl', '{"name":"a"}\n{"version":"1"}\n{"name":"c"}\n', `line 2: ${MISSING}`],
   ['jsonl', '{"name":"a"}\n\n{"name":"b","version":{}}\n{"name":"c"}\n', 'line 3: version is neither a string nor a number: "{}"'],
-  ['jsonl', `{"name":"a"}\n{"name":"${LONG}"}\n{"name":"c"}\n`, `line 2: ${TOO_LONG}`],
   ['jsonl', bytes('{"name":"a"}\n{"name":"\xff"}\n{"name":"c"}\n'), `line 2: ${NOT_UTF8}`],
   ['jsonl', '{"name":"a"}\n{"name":\n{"name":"c"}\n', 'line 2: expected one JSON object a line: "{\\"name\\":"'],
   ['lines', 'a\nb 1 2\nc\n', 'line 2: expected a name, or a name and a version'],
@@ -48,25 +46,20 @@ const BAD_PACKAGES: [format: DatasetFormat, list: string | Buffer, reason: strin
   ['json', '[{"n":"a","w":1},{"n":"b","w":-1},{"n":"c","w":2}]', 'page 1: item 1: weight "-1" is not a number from 0 to 9007199254740991 in digits without leading zeros', { items: [], name: ['n'], weight: ['w'] }],
   ['json', bytes('["a","\xff","c"]'), `page 1: item 1: ${NOT_UTF8}`],
   ['pypi', simple('{}'), `projects[1]: ${MISSING}`],
-  ['pypi', simple(`{"name":"${LONG}"}`), `projects[1]: ${TOO_LONG}`],
   ['pypi', bytes(simple('{"name":"\xff"}')), `projects[1]: ${NOT_UTF8}`],
   ['pypi', `<html><a href="a/">a</a><a href="${LONG}/">${LONG}</a><a href="c/">c</a></html>`, `link 2: ${TOO_LONG}`],
   ['pypi', bytes('<html><a href="a/">a</a><a href="\xff/">\xff</a><a href="c/">c</a></html>'), `link 2: ${NOT_UTF8}`],
   ['npm', npm('{"key":"b"}'), `page 1: rows[1]: ${MISSING}`],
-  ['npm', npm(`{"id":"${LONG}"}`), `page 1: rows[1]: ${TOO_LONG}`],
   ['npm', bytes(npm('{"id":"\xff"}')), `page 1: rows[1]: ${NOT_UTF8}`],
-  ['crates', dump(`id,name\n1,a\n2,${LONG}\n3,c\n`), `crates.csv: record 3: ${TOO_LONG}`],
   ['crates', dump('id,name\n1,a\n2\n3,c\n'), 'crates.csv: record 3: 1 fields instead of 2'],
   ['crates', dump(bytes('id,name\n1,a\n2,\xff\n3,c\n')), `crates.csv: record 3: ${NOT_UTF8}`],
   ['rubygems', '---\na 1 x\nb one x\nc 1 x\n', 'line 3: expected a name, versions and a checksum: "b one x"'],
-  ['rubygems', `---\na 1 x\n${LONG} 1 x\nc 1 x\n`, `line 3: ${TOO_LONG}`],
   ['rubygems', bytes('a 1 x\n\xff 1 x\nc 1 x\n'), `line 2: ${NOT_UTF8}`],
   ['packagist', '{"packageNames":["a",7,"c"]}', 'packageNames[1]: name is not a string: "7"'],
   ['packagist', `{"packageNames":["a","${LONG}","c"]}`, `package 2: ${TOO_LONG}`],
   ['packagist', bytes('{"packageNames":["a","\xff","c"]}'), `packageNames[1]: ${NOT_UTF8}`],
   ['debian', stanzas('Version: 1'), `line 4: ${MISSING}`],
   ['debian', stanzas('Package: b'), 'line 4: the stanza of "b" has no Version'],
-  ['debian', stanzas(`Package: ${LONG}\nVersion: 1`), `line 4: ${TOO_LONG}`],
   ['debian', bytes(stanzas('Package: \xff\nVersion: 1')), `line 4: ${NOT_UTF8}`],
 ]; // prettier-ignore
 
@@ -97,7 +90,6 @@ const REJECTED: [format: DatasetFormat, documents: (string | Buffer | undefined)
   ['lines', ['a\n\nb'], `line 3: ${CUT_OFF}`],
   ['lines', ['\n[1]\n'], 'line 2: expected a name, or a name and a version'],
   ['lines', ['\n \n'], 'the list has no packages'],
-  ['jsonl', ['[{"name":"a"}]\n'], 'line 1: expected one JSON object a line: "[{\\"name\\":\\"a\\"}]"'],
   ['jsonl', ['{"name":"a\\ud800"}'], 'line 1: name has half a surrogate pair: "a\\ud800"'],
   ['jsonl', ['{"name":"a","package_no":1}\n{"name":"b"}\n'], `line 2: ${NO_NUMBER}`],
   ['jsonl', ['{"name":"b"}\n{"name":"a","package_no":1}\n'], 'line 2: there is a package_no, but the first package has none'],
@@ -112,7 +104,6 @@ const REJECTED: [format: DatasetFormat, documents: (string | Buffer | undefined)
   ['json', ['[{"n":"a","v":null},{"n":"b"}]'], 'no item has `v.no` (DATASET_JSON)', { ...byName, version: ['v', 'no'] }],
   ['json', ['["a"]["b"]'], 'page 1: expected JSON, but it is malformed after byte 4'],
   ['pypi', ['{"meta":{"api-version":"2.0"},"projects":[{"name":"a"}]}'], NO_INDEX],
-  ['pypi', ['{"projects":[{"name":"a"}]}'], NO_INDEX],
   ['pypi', ['{"meta":{"api-version":"1.0"}}'], NO_INDEX],
   ['pypi', [html('<a href="/login">Sign in</a>')], 'expected a Simple index, but the page has no link to a project'],
   ['pypi', [html('<a href="flask/">Open</a><a href="b/"></a><a href="a.txt">a.txt</a>')], 'the text of no link to a folder is the name of the folder: that of "flask/" is "Open"'],
@@ -122,7 +113,6 @@ const REJECTED: [format: DatasetFormat, documents: (string | Buffer | undefined)
   ['npm', [page('a', 'b'), '{"error":"x","reason":"y"}'], NO_ROWS],
   ['npm', [page('a', 'b'), '{"rows":{"c":{"id":"c"}}}'], NO_ROWS],
   ['npm', [page('a', 'b'), LOGIN_PAGE], 'page 2: expected JSON, but this is an HTML or XML page'],
-  ['npm', [page('a', 'b'), undefined], "page 2: the dataset's server responded with 404 instead of 200"],
   ['crates', [archive({ versions: undefined })], 'expected a dump of crates.io, but it has no data/versions.csv'],
   ['crates', [archive({ crates: 'id,title\n1,a\n' })], 'crates.csv: expected a column `name` in its header'],
   ['crates', [archive({ versions: 'id,num\n1\n' })], 'versions.csv: record 2: 1 fields instead of 2'],
@@ -149,7 +139,6 @@ const REJECTED: [format: DatasetFormat, documents: (string | Buffer | undefined)
   ['debian', [`${stanza}<p>\n`], 'line 3: expected a field of a Packages index: "<p>"'],
   ['debian', ['', '\n'], 'file 2: expected a Packages index, but it has no stanza'],
   ['debian', [bytes('Package: a\nversion: 1\xe2\x82\n')], `line 1: ${NOT_UTF8}`],
-  ['debian', [stanza, undefined], "file 2: the dataset's server responded with 404 instead of 200"],
   ['debian', [XZ_65], 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
   ['debian', [XZ_DELTA], UNSUPPORTED],
   ['debian', [XZ_SHA256], UNSUPPORTED],
@@ -212,13 +201,7 @@ describe('A bad package', () => {
 
   it('is counted once if its page is read twice', async () => {
     const long = JSON.stringify([7, ...Array.from({ length: 20_000 }, (_, i) => `name-${i}`)]);
-    let isFirst = true;
-    const { origin } = await serve(() => (response) => {
-      response.writeHead(200, { 'Content-Length': long.length });
-      if (isFirst) response.write(long.slice(0, 200_000), () => response.destroy());
-      else response.end(long);
-      isFirst = false;
-    });
+    const { origin } = await serve(inTurn(cutOff(long), () => long));
     const skipped: string[] = [];
     expect(await convert('json', `${origin}/list`, { maxBadRows: 1 }, skipped)).to.have.length(20_000);
     expect(skipped).to.deep.equal(['page 1: item 0: name is not a string: "7"']);

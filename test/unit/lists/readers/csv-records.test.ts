@@ -2,7 +2,6 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { readCsv, type CsvRecord } from '../../../../src/lists/readers/csv-records.js';
 import { chunksOf, itemsOf, streamOf } from '../../../support/batches.js';
-import { pick, seededRandom } from '../../../fixtures/random.js';
 
 /** All records of a CSV that arrives in these chunks. */
 function recordsOf(...chunks: (string | Buffer)[]): Promise<CsvRecord[]> {
@@ -34,23 +33,15 @@ describe('readCsv', () => {
   const texts: [what: string, csv: string, expected: (string[] | string)[]][] = [
     ['an empty file', '', []],
     ['LF and CRLF in one file', 'a,b\r\n1,2\n3,4\r\n', [['a', 'b'], ['1', '2'], ['3', '4']]],
-    ['empty fields', ',\n,,\n', [['', ''], ['', '', '']]],
     ['empty lines', '\n\r\na\n', [[''], [''], ['a']]],
-    ['white space as part of the fields', ' a ,\tb\n', [[' a ', '\tb']]],
-    ['some fields quoted', 'a,"b",c\n"a",b,"c"\n', [['a', 'b', 'c'], ['a', 'b', 'c']]],
-    ['empty quoted fields', '"",""\n"",a\n', [['', ''], ['', 'a']]],
     ['doubled quotes', '"say ""hi""",""""\n"""",""""""\n', [['say "hi"', '"'], ['"', '""']]],
-    ['LF inside quotes', '"a\nb",c\n"\n\n",d\n', [['a\nb', 'c'], ['\n\n', 'd']]],
-    ['CRLF inside quotes, unchanged', '"a\r\nb",c\r\n"\r\n","\r\n"\r\n', [['a\r\nb', 'c'], ['\r\n', '\r\n']]],
     ['CR inside quotes', '"a\rb",c\n', [['a\rb', 'c']]],
     ['a quoted last field that ends in CR', 'a,"b\r"\nc,"d\r"\r\n"e\r"\n', [['a', 'b\r'], ['c', 'd\r'], ['e\r']]],
     ['commas, quotes and line ends in one field', '"a"",\r\n,""b",c\n', [['a",\r\n,"b', 'c']]],
-    ['characters of every length', 'é,日本,🚀,e\u0301,"ü\n👩‍👩‍👧"\n', [['é', '日本', '🚀', 'e\u0301', 'ü\n👩‍👩‍👧']]],
     ['control characters, NUL and other line separators', 'a\0b,\u2028\u2029\u0085\v\f,\x1f\n', [['a\0b', '\u2028\u2029\u0085\v\f', '\x1f']]],
     ['a byte order mark only at the start', '\ufeffa,\ufeffb\n\ufeffc,d\n', [['a', '\ufeffb'], ['\ufeffc', 'd']]],
     ['a carriage return that ends no line as invalid', 'a\rb,c\nd\r\r\n"e"\r\r\nf\r\n', [CARRIAGE_RETURN, CARRIAGE_RETURN, BAD_QUOTING, ['f']]],
     ['the lines after a quote that is never closed', 'h\n"a,b\nc,d\r\ne,f\n', [['h'], NEVER_CLOSED, ['c', 'd'], ['e', 'f']]],
-    ['a quote in the last line that is never closed as invalid', 'h\na,"b\n', [['h'], NEVER_CLOSED]],
     ['the lines after a quote that a later one does not close properly', 'a,"b\nc,d\n"e\nf",g\nh\n', [BAD_QUOTING, ['c', 'd'], ['e\nf', 'g'], ['h']]],
     ['the lines after each of two unclosed quotes', 'a,"b\nc\nd,"e\nf\n', [BAD_QUOTING, ['c'], NEVER_CLOSED, ['f']]],
     ['an unterminated record after an unclosed quote as invalid', '"a\nb\nc"', [NEVER_CLOSED, ['b'], UNTERMINATED]],
@@ -64,21 +55,13 @@ describe('readCsv', () => {
     });
   }
 
-  const badQuoting: [what: string, line: string][] = [
-    ['in the middle of an unquoted field', 'a"b,c'],
-    ['after white space', ' "a",b'],
-    ['before white space', '"a" ,b'],
-    ['after a quoted field', '"a"b,c'],
-    ['inside a quoted field, not doubled', '"a"b"c",d'],
-    ['three times after a quoted field', '"a"""b"c'],
-  ];
-  for (const [what, line] of badQuoting) {
-    it(`rejects only the line with a stray quote ${what}`, async () => {
+  it('rejects only the line with a stray quote', async () => {
+    for (const line of ['a"b,c', ' "a",b', '"a" ,b', '"a"b,c', '"a"b"c",d', '"a"""b"c']) {
       const withHeader = records(['h'], BAD_QUOTING, ['x', 'y']);
-      expect(await recordsOf(`h\n${line}\n"x",y\n`)).to.deep.equal(withHeader);
-      expect(await recordsOf(`${line}\r\nx\r\n`)).to.deep.equal(records(BAD_QUOTING, ['x']));
-    });
-  }
+      expect(await recordsOf(`h\n${line}\n"x",y\n`), line).to.deep.equal(withHeader);
+      expect(await recordsOf(`${line}\r\nx\r\n`), line).to.deep.equal(records(BAD_QUOTING, ['x']));
+    }
+  });
 
   it('accepts a quoted field of at most 100 lines', async () => {
     const lines = Array.from({ length: 250 }, (_, i) => `line ${i}`);
@@ -91,20 +74,14 @@ describe('readCsv', () => {
     expect(await read(250, '')).to.deep.equal(records(['h'], NOT_CLOSED_SOON, ...others, ['x']));
   });
 
-  const notUtf8: [what: string, bytes: number[]][] = [
-    ['a lone continuation byte', [0x80]],
-    ['Latin-1', [0xe9]],
-    ['a truncated character', [0xe6, 0x97]],
-    ['a surrogate', [0xed, 0xa0, 0x80]],
-  ];
-  for (const [what, bytes] of notUtf8) {
-    it(`rejects only the line with ${what}`, async () => {
+  it('rejects only the line that is not UTF-8', async () => {
+    // A lone continuation byte, Latin-1, a truncated character, and a surrogate.
+    for (const bytes of [[0x80], [0xe9], [0xe6, 0x97], [0xed, 0xa0, 0x80]]) {
       const csv = Buffer.concat([Buffer.from('hé\na,"'), Buffer.from(bytes), Buffer.from('"\nü,"1\n2"\n')]);
-      const expected = records(['hé'], NOT_UTF8, ['ü', '1\n2']);
-      expect(await recordsOf(csv)).to.deep.equal(expected);
-      expect(await recordsOf(...chunksOf(csv, 1))).to.deep.equal(expected);
-    });
-  }
+      for (const chunks of [[csv], chunksOf(csv, 1)])
+        expect(await recordsOf(...chunks)).to.deep.equal(records(['hé'], NOT_UTF8, ['ü', '1\n2']));
+    }
+  });
 
   it('does not close a quote with a line that is not UTF-8', async () => {
     const csv = Buffer.concat([Buffer.from('"a\nb\n'), Buffer.from([0xff]), Buffer.from('"\n"c"\n')]);
@@ -127,32 +104,6 @@ describe('readCsv', () => {
     for (const last of ['a', 'a,b', '"a"', '"a', ' ', '\r', 'a\r', '"a"\r', '\ufeff']) {
       const read = await recordsOf(`h\n${last}`);
       expect(read, JSON.stringify(last)).to.deep.equal(records(['h'], UNTERMINATED));
-    }
-  });
-
-  it('reads the same from chunks of every size', async () => {
-    const bytes = Buffer.concat([
-      Buffer.from('\ufeffno,name\r\n1,é日本🚀\r\n"2","a ""🚀"",\r\n\n,b\r"\r\n3,"c\r"\nd"e,4\n5,'),
-      Buffer.from([0xe6, 0x97, 0x2c, 0xff]),
-      Buffer.from('\n"ü\n","ß"\n\n6,"open\n7,日\n8,🚀'),
-    ]);
-    const expected = records(
-      ['no', 'name'],
-      ['1', 'é日本🚀'],
-      ['2', 'a "🚀",\r\n\n,b\r'],
-      ['3', 'c\r'],
-      BAD_QUOTING,
-      NOT_UTF8,
-      ['ü\n', 'ß'],
-      [''],
-      NEVER_CLOSED,
-      ['7', '日'],
-      UNTERMINATED,
-    );
-    for (let at = 1; at <= bytes.length; at++) {
-      expect(await recordsOf(...chunksOf(bytes, at)), `chunks of ${at}`).to.deep.equal(expected);
-      const halves = [bytes.subarray(0, at), bytes.subarray(at)];
-      expect(await recordsOf(...halves), `cut at ${at}`).to.deep.equal(expected);
     }
   });
 
@@ -189,23 +140,6 @@ describe('readCsv', () => {
       expect(await recordsOf(`"${within}\n"\n`)).to.deep.equal(records([`${within}\n`]));
       expect(await recordsOf(`"${beyond}\n"\n`)).to.deep.equal(records(NOT_CLOSED_SOON, NEVER_CLOSED));
     });
-
-    it('reads back quoted fields of many pieces', async () => {
-      const pieces = ['a', '🚀', '"', '""', '"""', ',', ' ', '\r', '日'];
-      const random = seededRandom(6);
-      const field = () => Array.from({ length: 30_000 }, () => pick(random, pieces)).join('');
-      for (let run = 0; run < 5; run++) {
-        const fields = [field(), `${field()}\r\n${field()}`, ''];
-        const csv = fields.map((text) => `"${text.replaceAll('"', '""')}"`).join(',');
-        expect(await recordsOf('h\n', csv, '\n')).to.deep.equal(records(['h'], fields));
-      }
-    });
-
-    it('reads back a long line without quotes', async () => {
-      const fields = Array.from({ length: 20_000 }, (_, i) => (i % 3 === 0 ? '' : `🚀${i}`));
-      const read = await recordsOf('h\n', `${fields.join(',')}\r\n`, 'x\n');
-      expect(read).to.deep.equal(records(['h'], fields, ['x']));
-    });
   });
 
   describe('of a hostile file', function () {
@@ -219,17 +153,11 @@ describe('readCsv', () => {
     const files: [what: string, csv: string | Buffer][] = [
       ['lines of 10 KiB under an open quote', `"${lines(150, line)}`],
       ['lines of 10 KiB with doubled quotes under an open quote', `"${lines(150, '""'.repeat(5 * 1024))}`],
-      ['lines of 10 KiB that close a quote and open one', `"\n${lines(150, `",${'""'.repeat(5 * 1024)}"`)}`],
       ['lines of 10 KiB that each open a quote', lines(150, `"${line}`)],
-      ['a record of 1 MiB in 99 lines', `"${lines(98, line)}"\n`],
       ['a quoted field of 1 MiB', `"${mebibyte('x')}"\n`],
       ['1 MiB of doubled quotes', `"${mebibyte('""')}"\n`],
       ['1 MiB of commas', `${mebibyte(',')}\n`],
-      ['1 MiB of commas after a quoted field', `"",${mebibyte(',')}\n`],
       ['1 MiB of commas before a stray quote', `${mebibyte(',')}"\n`],
-      ['1 MiB of empty quoted fields', `${mebibyte('"",')}\n`],
-      ['1 MiB of carriage returns in quotes', `"${mebibyte('\r')}"\n`],
-      ['chunks of line feeds', lines(200_000, '')],
       ['chunks of short quoted lines', lines(60_000, '""')],
       ['chunks of lines with stray quotes', lines(60_000, 'a"')],
       ['chunks of lines that are not UTF-8', Buffer.alloc(200_000, Buffer.from([0xff, 0x0a]))],

@@ -107,13 +107,9 @@ describe('assertNotShrunk', () => {
 
   for (const [previous, percent, smallest] of [
     [1000, 10, 900],
-    [4_000_000, 10, 3_600_000],
     [1000, 0, 1000],
-    [1000, 1, 990],
     [3000, 50, 1500],
-    [999, 10, 900],
     [150, 18, 123],
-    [3, 10, 3],
     [1, 99, 1],
   ] as const) {
     it(`accepts at least ${smallest} packages after ${previous} at ${percent} percent`, () => {
