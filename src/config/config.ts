@@ -9,7 +9,7 @@ import {
   redisUrl,
   urlTemplate,
 } from './addresses.js';
-import { DATASET_FORMATS, defaultNameRule, FORMATS } from './dataset-format.js';
+import { DATASET_FORMATS, defaultNameRule, defaultPurlType, FORMATS } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
 import { secretsIn } from './secrets.js';
 import { NAME_RULES } from '../util/name-rule.js';
@@ -120,6 +120,10 @@ const settings = datasetSettings.extend({
     .string()
     .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must be one line without control characters')
     .optional(),
+  PURL_TYPE: z
+    .string()
+    .regex(/^[a-z][a-z\d.-]*$/, 'must be a type of package URLs in lower case, such as npm')
+    .optional(),
   REBUILD_SECRET: secret.optional(),
   BYPASS_SECRET: secret.optional(),
   TRUSTED_PROXIES: ipRanges.default([]),
@@ -213,6 +217,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     },
     redisUrl: value.REDIS_URL,
     registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
+    /** The accepted type of package URLs; none are accepted without it. */
+    purlType: value.PURL_TYPE ?? defaultPurlType(value.DATASET_FORMAT),
     dataset: datasetConfig(value),
     weights: { url: value.WEIGHTS_URL, columns: value.WEIGHTS_COLUMNS },
     indexReplicas: value.INDEX_REPLICAS,

@@ -6,20 +6,22 @@ interface Traits {
   hasUrls?: true;
   /** How the registry of this format compares names; `exact` by default. */
   nameRule?: NameRule;
+  /** The type of the package URLs of this format's registries. */
+  purlType?: string;
 }
 
 /** The values of `DATASET_FORMAT`. */
 export const FORMATS = {
-  crates: { nameRule: 'crates' },
+  crates: { nameRule: 'crates', purlType: 'cargo' },
   csv: { hasUrls: true },
-  debian: {},
+  debian: { purlType: 'deb' },
   json: {},
   jsonl: { hasUrls: true },
   lines: {},
-  npm: {},
-  packagist: { nameRule: 'lowercase' },
-  pypi: { nameRule: 'pypi' },
-  rubygems: {},
+  npm: { purlType: 'npm' },
+  packagist: { nameRule: 'lowercase', purlType: 'composer' },
+  pypi: { nameRule: 'pypi', purlType: 'pypi' },
+  rubygems: { purlType: 'gem' },
 } satisfies Record<string, Traits>;
 
 export type DatasetFormat = keyof typeof FORMATS;
@@ -29,4 +31,9 @@ export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...Datase
 export function defaultNameRule(format: DatasetFormat): NameRule {
   const { nameRule }: Traits = FORMATS[format];
   return nameRule ?? 'exact';
+}
+
+export function defaultPurlType(format: DatasetFormat): string | undefined {
+  const { purlType }: Traits = FORMATS[format];
+  return purlType;
 }

@@ -40,6 +40,7 @@ type Checked = z.output<typeof checkedSchema>;
 /**
  * Checks names, one request after the other. Versions and other additions to a name are removed, unless a package has
  * the whole text as its name, and architectures and releases if a package has the name before them.
+ * Package URLs must be of the type of the registry.
  * @param compareExisting whether to search also for look-alikes that are used far more than an existing package.
  * Existing packages with the lowest weights are compared first. Packages without a weight are skipped.
  * @returns one result for each name, in the order of `names`.
@@ -51,9 +52,11 @@ export async function checkPackages(
 ): Promise<Checked[]> {
   const candidates = new Map(names.map((name) => [name, candidatesIn(name)]));
   const asked = [...new Set([...candidates].flat(2))];
-  const found = await reader.lookup(asked.filter((name) => faultOf(name) === undefined));
+  const { found, namesOfUrls } = await reader.lookup(asked.filter((name) => faultOf(name) === undefined));
   const nameOf = (name: string) =>
-    [name, ...(candidates.get(name) ?? [])].find((one) => found.has(one)) ?? candidates.get(name)?.[0];
+    namesOfUrls.get(name) ??
+    [name, ...(candidates.get(name) ?? [])].find((one) => found.has(one)) ??
+    candidates.get(name)?.[0];
   const checked = [...new Set(names.map(nameOf))].filter((name) => name !== undefined);
   const missing = checked.filter((name) => !found.has(name) && faultOf(name) === undefined);
   const compared = [...missing, ...(compareExisting ? leastUsedFirst(found, checked) : [])];

@@ -27,6 +27,12 @@ export const snapshotSchema = z.object({
   note: z.string(),
 });
 
+const lookupSchema = z.object({
+  results: z.array(
+    z.object({ purl: z.string().optional(), name: z.string(), package: packageSchema.nullable() }),
+  ),
+});
+
 const NOTE = 'This is a snapshot: a newer package may be missing.';
 
 /** The response of `/stats`. The name of its member `total_<slug>_packages` contains the slug of the registry. */
@@ -68,17 +74,21 @@ export class SnapshotReader {
     return new SnapshotReader(api, id === null ? [] : [['snapshot', id]], about, signal);
   }
 
-  /** Maps each given name to its package. Names without a package are missing. */
-  async lookup(names: readonly string[]): Promise<Map<string, Package>> {
-    const schema = z.object({
-      results: z.array(z.object({ name: z.string(), package: packageSchema.nullable() })),
-    });
+  /**
+   * Looks up names and package URLs. A package URL of another type of registry is an error.
+   * @returns the packages by their given names, and the names by the package URLs that contain them.
+   */
+  async lookup(asked: readonly string[]) {
     const found = new Map<string, Package>();
-    for (const group of groupsOf(names)) {
-      const { body } = await this.#read('lookup', group, schema);
-      for (const { name, package: entry } of body.results) if (entry !== null) found.set(name, entry);
+    const namesOfUrls = new Map<string, string>();
+    for (const group of groupsOf(asked)) {
+      const { body } = await this.#read('lookup', group, lookupSchema);
+      for (const { purl, name, package: entry } of body.results) {
+        if (purl !== undefined) namesOfUrls.set(purl, name);
+        if (entry !== null) found.set(name, entry);
+      }
     }
-    return found;
+    return { found, namesOfUrls };
   }
 
   /** The names nearest to `name`; names at the same distance are sorted by weight. */
@@ -106,18 +116,19 @@ export class SnapshotReader {
   }
 }
 
-/** The `name` parameters of `/lookup`, in groups. Each group fits into one request. */
-function groupsOf(names: readonly string[]): Params[] {
+/** The parameters of `/lookup`, in groups. Each group fits into one request. */
+function groupsOf(asked: readonly string[]): Params[] {
   const groups: Params[] = [];
   let length = Infinity;
-  for (const name of names) {
-    const added = new URLSearchParams({ name }).toString().length + 1;
+  for (const text of asked) {
+    const param = text.startsWith('pkg:') ? 'purl' : 'name';
+    const added = new URLSearchParams({ [param]: text }).toString().length + 1;
     length += added;
     if (length > MAX_QUERY_LENGTH || groups.at(-1)?.length === MAX_NAMES) {
       groups.push([]);
       length = added;
     }
-    groups.at(-1)?.push(['name', name]);
+    groups.at(-1)?.push([param, text]);
   }
   return groups;
 }

@@ -26,12 +26,8 @@ const ADDRESS =
 /** Characters that are syntax in manifests and on command lines. */
 const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]/;
 
-/** Types of package URLs whose namespace is a distribution. */
-const DISTRIBUTIONS = ['deb', 'rpm', 'apk', 'alpm'];
-
 /** The package name in a text from a manifest or command line, perhaps with a version, extras or quotes. */
 export function nameIn(text: string): string | undefined {
-  if (text.startsWith('pkg:')) return nameInPackageUrl(text);
   const rest = text.replace(ALIAS, '').replace(PREFIX, '');
   // The first character may be the @ of a scope.
   const end = rest.slice(1).search(SUFFIX) + 1;
@@ -42,25 +38,9 @@ export function nameIn(text: string): string | undefined {
 /** An architecture or a release of Debian after a name, as in `libc6:amd64` and `curl/bookworm-backports`. */
 const QUALIFIER = /(?<=[^:/])[:/][a-z][a-z\d_-]*$/;
 
-/** The possible names in a text: the name, then the name without an architecture or a release. */
+/** The possible names in a text: the name, then the name without an architecture or a release. Or a package URL. */
 export function candidatesIn(text: string): string[] {
+  if (text.startsWith('pkg:')) return [text];
   const name = nameIn(text);
   return name === undefined ? [] : [...new Set([name, name.replace(QUALIFIER, '')])];
-}
-
-/** The name in a package URL: https://github.com/package-url/purl-spec. */
-function nameInPackageUrl(url: string): string | undefined {
-  const [, type = '', path = ''] = /^pkg:\/*([^/]+)\/+([^?#]+)/.exec(url) ?? [];
-  try {
-    const parts = path
-      .replace(/(?!^)@[^/]*$/, '')
-      .split('/')
-      .filter(Boolean)
-      .map(decodeURIComponent);
-    if (DISTRIBUTIONS.includes(type)) parts.splice(0, parts.length - 1);
-    return parts.join(type === 'maven' ? ':' : '/') || undefined;
-  } catch {
-    // The percent-encoding is malformed.
-    return undefined;
-  }
 }

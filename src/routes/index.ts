@@ -21,7 +21,7 @@ import { debugIp, debugIpOperation, type ShownCosts } from './debug-ip.js';
 import { exportOperation, EXPORTS_PER_WINDOW, exportSnapshot } from './export.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
 import { NAME_FILTER_COST } from './name-filter-params.js';
-import { lookup, LOOKUP_COST, lookupOperation } from './lookup.js';
+import { lookup, lookupCost, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
 import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
@@ -85,7 +85,7 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
     '/search': ofSnapshot(searchOperation, search(catalog)),
     '/suggest': ofSnapshot(suggestOperation, suggest(catalog)),
     '/packages/{name}': ofSnapshot(packageOperation, packageByName(catalog)),
-    '/lookup': ofSnapshot(lookupOperation, lookup(catalog), LOOKUP_COST),
+    '/lookup': ofSnapshot(lookupOperation, lookup(catalog, config.purlType), lookupCost(config.purlType)),
     '/similar': ofSnapshot(similarOperation, similar(catalog), SIMILAR_COST),
     '/export': {
       operation: exportOperation,

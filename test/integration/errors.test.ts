@@ -18,7 +18,7 @@ describe('Invalid requests get', () => {
     [`/packages/${encodeURIComponent('é'.repeat(257))}`, 'name must have 1 to 512 bytes'],
     ['/packages/%FF', 'name must be UTF-8, percent-encoded'],
     ['/packages/a?snapshot=a&snapshot=b', 'snapshot must be given once'],
-    ['/lookup', 'name is required'],
+    ['/lookup', 'name or purl is required'],
     ['/lookup?name=', 'name must have 1 to 512 bytes'],
     [`/lookup?name=a&name=${'x'.repeat(513)}`, 'name 2 of 2 must have 1 to 512 bytes'],
     ['/lookup?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
@@ -18,7 +19,10 @@ const MISSING_NAMES = ['b', 'É', 'a/', '/a', '%2f', 'a%2520b', 'mixed.Case', '.
 describe('Exact names', function () {
   this.timeout(60_000);
   const packages = [...packagesNamed(AWKWARD_NAMES), ...others()];
-  const suite = useService(() => packages);
+  const suite = useService(
+    () => packages,
+    () => ({ PURL_TYPE: 'npm' }),
+  );
 
   function others() {
     const taken = new Set(AWKWARD_NAMES);
@@ -77,7 +81,30 @@ describe('Exact names', function () {
     expect((body.results as { name: string }[]).map(({ name }) => name)).to.deep.equal(names);
     const more = await suite.service.get(`/lookup?${[...query, 'name=a'].join('&')}`);
     expectProblem(more, 400, 'invalid_parameter');
-    expect(more.body.detail).to.equal('name must be given at most 100 times');
+    expect(more.body.detail).to.equal('name and purl must be given at most 100 times together');
+  });
+
+  it('are found by package URLs among names, in the order of the query string', async () => {
+    const purl = 'pkg:npm/%40scope/name@4';
+    const { body } = await suite.service.get(
+      `/lookup?name=b&purl=${encodeURIComponent(purl)}&name=a%2Fb&n%61me=c%2B%2B&purl=pkg:npm/lost`,
+    );
+    const results = body.results as { name: string; purl?: string; package: PackageEntry | null }[];
+    expect(results.map(({ name, purl, package: entry }) => [name, purl, entry?.name])).to.deep.equal([
+      ['b', undefined, undefined],
+      ['@scope/name', purl, '@scope/name'],
+      ['a/b', undefined, 'a/b'],
+      ['c++', undefined, 'c++'],
+      ['lost', 'pkg:npm/lost', undefined],
+    ]);
+    expect(body.count).to.equal(3);
+  });
+
+  it('are not found by package URLs of another type', async () => {
+    const refused = await suite.service.get('/lookup?purl=pkg:npm/a&purl=pkg:pypi/a');
+    expect(expectProblem(refused, 400, 'invalid_parameter')).to.equal(
+      'purl 2 of 2 must be a package URL of this registry: pkg:npm/<name>',
+    );
   });
 
   // Other invalid names: errors.test.ts.

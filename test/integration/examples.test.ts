@@ -92,7 +92,7 @@ describe('The examples', function () {
   after(() => removeRegistries(slugs));
 
   it('are all run by these tests', async () => {
-    const tested = [...SCRIPTS.map(({ script }) => script), 'mirror-names.mjs'];
+    const tested = [...SCRIPTS.map(({ script }) => script), 'mirror-names.mjs', 'missing-components.mjs'];
     expect(await readdir('examples')).to.have.members(tested);
   });
 
@@ -124,6 +124,41 @@ describe('The examples', function () {
       }
     });
   }
+});
+
+describe('examples/missing-components.mjs', function () {
+  this.timeout(60_000);
+  const suite = useService(
+    () => packagesNamed(['@types/node', 'redis']),
+    () => ({ PURL_TYPE: 'npm' }),
+  );
+
+  async function missingIn(bom: object) {
+    const file = inRunFolder('bom.json');
+    await writeFile(file, JSON.stringify(bom));
+    const { code, stdout } = await runCommand('', {}, [suite.service.url, 'npm', file], (command) => [
+      process.execPath,
+      'examples/missing-components.mjs',
+      ...command.slice(-3),
+    ]);
+    return { code, lines: stdout.trim().split('\n') };
+  }
+
+  it('lists the components of this type that the registry does not have', async () => {
+    const inner = [{ purl: 'pkg:npm/lost@1?arch=x' }, { purl: 'pkg:npm/redis@4' }, { name: 'no purl' }];
+    const many = Array.from({ length: 120 }, () => ({ purl: 'pkg:npm/redis@5' }));
+    const components = [
+      { purl: 'pkg:npm/%40types/node@22', components: inner },
+      { purl: 'pkg:pypi/x' },
+      ...many,
+    ];
+    expect(await missingIn({ components })).to.deep.equal({ code: 1, lines: ['pkg:npm/lost@1'] });
+  });
+
+  it('says that all exist', async () => {
+    const components = [{ purl: 'pkg:npm/redis@4' }];
+    expect(await missingIn({ components })).to.deep.equal({ code: 0, lines: ['all 1 components exist'] });
+  });
 });
 
 describe('examples/mirror-names.mjs', function () {

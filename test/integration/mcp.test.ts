@@ -29,6 +29,7 @@ describe('The MCP server', function () {
     RATE_LIMIT_POINTS: '10000',
     RATE_LIMIT_WINDOW_SECONDS: '86400',
     METRICS_PORT: '0',
+    PURL_TYPE: 'npm',
     ...UNCACHED,
   });
   let client: Client;
@@ -138,6 +139,12 @@ describe('The MCP server', function () {
       package_,
       package_,
     ]);
+  });
+
+  it('refuses package URLs of another registry', async () => {
+    const refused = await callOf(client, 'check_packages')({ names: ['pkg:npm/exact', 'pkg:pypi/exact'] });
+    expect(refused.isError).to.equal(true);
+    expect(textOf(refused)).to.include('purl 2 of 2 must be a package URL of this registry: pkg:npm/<name>');
   });
 
   it('takes lists, numbers and booleans as clients send them', async () => {

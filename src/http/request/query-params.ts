@@ -51,7 +51,7 @@ export function parseParams<Schema extends z.ZodObject>(
       if (decoded === undefined) throw invalidParameter(labelOf(name, i, encoded.length), NOT_UTF8);
       return decoded;
     });
-    const isArray = shape instanceof z.ZodArray;
+    const isArray = (shape instanceof z.ZodDefault ? shape.unwrap() : shape) instanceof z.ZodArray;
     if (all.length > 1 && !isArray) throw invalidParameter(name, 'must be given once');
     const value = isArray ? all : all[0];
     if (value !== undefined) values[name] = value;
