@@ -1,10 +1,10 @@
 import { mostFrequent } from './peers/hard-queries.js';
 
 /** Frequent parts of names that are considered. */
-const PARTS = 150;
+const PARTS = 600;
 
-/** A pair is hard if at most this share of the names with the rarer part has both parts. */
-const MOST_COMMON = 0.002;
+/** A pair is hard if at most this many of the given names have both parts. */
+const MOST_COMMON = 2;
 
 /**
  * Pairs of frequent parts that few or no names have in common, so that an engine reads long lists for nothing, the
@@ -29,7 +29,7 @@ export function hardPairs(names: readonly string[], count: number): string[] {
     })),
   );
   return pairs
-    .filter(({ common, rarer }) => common <= rarer * MOST_COMMON)
+    .filter(({ common }) => common <= MOST_COMMON)
     .sort((a, b) => b.rarer - a.rarer)
     .slice(0, count)
     .map(({ text }) => text);
