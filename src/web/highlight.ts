@@ -26,20 +26,16 @@ export function highlight(name: string, words: readonly string[]): Part[] {
   return parts;
 }
 
-/** Where a name contains a word, from and to, in code units. Matches do not overlap. */
+/** Where a name contains a word, from and to, in code units. Matches may overlap. */
 function matchesOf(name: string, word: string, rule: NameRule): [number, number][] {
   const letters = comparedCharacters(rule, name);
   const lower = letters.map((letter) => lowerCase(unifySeparators(rule, letter)));
   const sought = Array.from(lowerCase(unifySeparators(rule, word)));
   const matches: [number, number][] = [];
   let from = 0;
-  let last = 0;
   for (const [i, letter] of letters.entries()) {
     const to = from + letters.slice(i, i + sought.length).join('').length;
-    if (from >= last && sought.every((one, j) => one === lower[i + j])) {
-      matches.push([from, to]);
-      last = to;
-    }
+    if (sought.every((one, j) => one === lower[i + j])) matches.push([from, to]);
     from += letter.length;
   }
   return matches;

@@ -69,7 +69,9 @@ describe('Unusual names on the search page', function () {
       expect(await page.locator('.name').innerText()).to.equal(name);
       await expectForward(page, name);
       expect(await page.title()).not.to.match(/\p{Bidi_Control}/u);
-      expect(await page.locator('mark').first().textContent()).to.equal(words[0]);
+      // Adjacent matches are one mark.
+      const mark = await page.locator('mark').first().textContent();
+      expect(mark?.slice(0, words[0]?.length)).to.equal(words[0]);
       await page.reload();
       await waitForText(page, '1 package with');
       expect(await searchBox(page).inputValue()).to.equal(query);

@@ -14,7 +14,7 @@ describe('highlight', () => {
     expect(marked('python3-Redis', 'rEDIs')).to.equal('python3-[Redis]');
     expect(marked('@Scope/name', '@scope/')).to.equal('[@Scope/]name');
     expect(marked('redis', 'redis')).to.equal('[redis]');
-    expect(marked('aaaa', 'aaa')).to.equal('[aaa]a');
+    expect(marked('aaaab', 'aaa')).to.equal('[aaaa]b');
     expect(marked('a.b*c', '.b*')).to.equal('a[.b*]c');
   });
 
