@@ -28,7 +28,7 @@ const BROAD = ['li', 'lib', 'LIB', 'de', 'er', '-d', 'a-', 'core', 'lib li', 'li
 /** Few weights, which many packages share. */
 const WEIGHTS = [0, 0, 0, 0, 1, 2, 3, 1000, 2 ** 31, 2 ** 53 - 1];
 
-const SPACES = [' ', ' ', ' ', '  ', '\t', '\u00A0', '\u2003 '];
+const SPACES = [' ', ' ', ' ', '  ', '\t', '\u0085', '\u00A0', '\u2003 '];
 const MAX_LENGTH = 100;
 const MAX_PAGES = 40;
 const SORTS = ['name', 'weight'] as const;
