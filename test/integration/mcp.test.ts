@@ -187,6 +187,13 @@ describe('The MCP server', function () {
     expect(results.map(({ name }) => name)).to.deep.equal(names);
   });
 
+  it('searches by words', async () => {
+    const found = await callOf(client, 'search_packages')({ query: 'py redis', match: 'words' });
+    expect(found.structuredContent).to.deep.include({
+      results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
+    });
+  });
+
   it('reports invalid arguments as errors of the tool', async () => {
     for (const names of [[], Array(101).fill('a'), '[]', 1]) {
       const result = await callOf(client, 'check_packages')({ names });
