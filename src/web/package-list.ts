@@ -6,7 +6,7 @@ import { INITIAL_LIMIT, toUrl, type Sort, type View } from './url-state.js';
 
 /** Packages that link to the registry. @param query is highlighted in their names. */
 export function packageList(packages: readonly PackageEntry[], query = ''): HTMLUListElement {
-  const links = packages.map(({ name, version, url, weight }) => {
+  const links = packages.map(({ name, version, url, description, weight }) => {
     const parts = highlight(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
     return element(
       'a',
@@ -19,6 +19,9 @@ export function packageList(packages: readonly PackageEntry[], query = ''): HTML
         element('bdi', { class: 'version', translate: 'no' }, version),
         ...weightOf(weight),
       ),
+      ...(description === undefined
+        ? []
+        : [' ', element('span', { class: 'description', dir: 'auto' }, description)]),
     );
   });
   return listOf(links, 'packages');
