@@ -68,7 +68,9 @@ describe('Visiting the page', function () {
     await search('package-11');
     await bar.getByText('1,450 packages').waitFor();
     await page.unroute('**/stats');
-    await respond(page, '**/stats', { json: { packages: 1449, source: 'registry.example' } });
+    await respond(page, '**/stats', {
+      json: { packages: 1449, source: 'registry.example', taken_at: '2026-01-02' },
+    });
     await search('package-12');
     // At once after a failure.
     await bar.getByText('1,449 packages').waitFor();

@@ -8,7 +8,7 @@ import {
 } from '../../snapshot/package-fields.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
-import { cleanProse } from '../prose.js';
+import { cleanProse } from './prose.js';
 import { NOT_UTF8, REPLACEMENT } from '../readers/text-lines.js';
 import type { Item, ListedPackage } from './list-format.js';
 

@@ -1,4 +1,4 @@
-import { codePoints } from '../util/unicode.js';
+import { codePoints } from '../../util/unicode.js';
 
 /** Maximum length of cleaned prose, in code points. */
 const MAX_LENGTH = 300;
