@@ -23,9 +23,10 @@ describe('On a snapshot,', () => {
     const total = `total_${suite.service.slug}_packages`;
     const { status, body } = await get('/stats');
     expect(status).to.equal(200);
-    expect(body).to.have.all.keys(total, 'source', 'note');
+    expect(body).to.have.all.keys(total, 'source', 'note', 'taken_at');
     expect(body).to.include({ [total]: PACKAGES.length, source: 'tracker.debian.org' });
     expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d.*, .* ago\.$/);
+    expect(body.note).to.include(`taken at ${body.taken_at}, `);
   });
 
   describe('GET /browse', () => {
