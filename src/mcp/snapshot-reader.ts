@@ -7,6 +7,7 @@ export const packageSchema = z.object({
   name: z.string(),
   version: z.string(),
   url: z.string(),
+  description: z.string().optional(),
   weight: z.number().optional(),
 });
 export const foundSchema = packageSchema.extend({
@@ -36,7 +37,7 @@ const lookupSchema = z.object({
 const NOTE = 'This is a snapshot: a newer package may be missing.';
 
 /** The response of `/stats`. The name of its member `total_<slug>_packages` contains the slug of the registry. */
-const statsSchema = z.looseObject({ source: z.string() });
+const statsSchema = z.looseObject({ source: z.string(), taken_at: z.string() });
 const TOTAL = /^total_(.+)_packages$/m;
 
 /** Proxies accept request lines of 8 KB, the service 16 KB with headers. 100 names of up to 60 characters fit. */
@@ -66,10 +67,9 @@ export class SnapshotReader {
   static async open(api: ApiClient, signal: AbortSignal): Promise<SnapshotReader> {
     const { body, headers } = await api.get('stats', [], statsSchema, signal);
     const [, registry = ''] = TOTAL.exec(Object.keys(body).join('\n')) ?? [];
-    // Some proxies remove `Last-Modified` or `X-Snapshot`.
-    const takenAt = new Date(headers.get('Last-Modified') ?? '');
-    const taken_at = Number.isNaN(takenAt.getTime()) ? 'unknown' : takenAt.toISOString();
-    const about = { registry, source: body.source, taken_at, note: NOTE };
+    const { source, taken_at } = body;
+    const about = { registry, source, taken_at, note: NOTE };
+    // Some proxies remove `X-Snapshot`.
     const id = headers.get('X-Snapshot');
     return new SnapshotReader(api, id === null ? [] : [['snapshot', id]], about, signal);
   }

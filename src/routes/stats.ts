@@ -29,6 +29,7 @@ export function statsOperation(slug: string): Operation {
         [total]: z.int().nonnegative(),
         source: z.string(),
         note: z.string(),
+        taken_at: z.iso.datetime(),
         has_weights: z.boolean().optional().meta({ description: 'Present if every package has a `weight`.' }),
         name_rule: z
           .enum(NAME_RULES)
@@ -44,6 +45,7 @@ export function statsOperation(slug: string): Operation {
         [total]: 63666,
         source: 'tracker.debian.org',
         note: noteOf('2026-01-02T03:04:05.678Z', Date.parse('2026-01-04T03:04:05.678Z')),
+        taken_at: '2026-01-02T03:04:05.678Z',
       },
       headers: ['X-Snapshot', 'Last-Modified', 'X-Snapshot-Changes'],
     },
@@ -80,6 +82,7 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
       [totalOf(slug)]: total,
       source,
       note,
+      taken_at,
       ...(has_weights && { has_weights }),
       ...(name_rule !== 'exact' && { name_rule }),
     };

@@ -22,10 +22,10 @@ type Field = FieldType & {
 };
 
 /**
- * A whole number, or a text with a maximum length in UTF-8 bytes. An empty value counts as 0 in a number, and as no
- * value in an optional text.
+ * A whole number, a text with a maximum length in UTF-8 bytes, or prose, which `lists/formats/prose` cleans instead of rejecting
+ * it. An empty value counts as 0 in a number, and as no value in an optional text and in prose.
  */
-type FieldType = { type: 'number' } | { type: 'text'; maxBytes: number };
+type FieldType = { type: 'number' } | { type: 'prose' } | { type: 'text'; maxBytes: number };
 
 /** A snapshot has an optional field if at least one package of its list has a value. */
 export const FIELDS = {
@@ -50,6 +50,17 @@ export const FIELDS = {
     // Not `format: uri`: browsers accept URLs (WHATWG) with characters that this format forbids.
     schema: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
     mapping: { type: 'keyword', index: false, doc_values: false },
+  },
+  /** Only shown. Its text for Kibana is in `_source`. */
+  description: {
+    type: 'prose',
+    schema: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: 'A line of up to 300 characters; only if the package has one.' }),
+    mapping: { type: 'keyword', index: false, doc_values: false },
+    isVolatile: true,
   },
   weight: {
     type: 'number',

@@ -85,7 +85,7 @@ export const snapshotMeta = z.object({
  * The version of the package mapping that this release writes. Raise it for each added field: the next refresh then
  * rebuilds even if the dataset has not changed. Older snapshots are served without the field.
  */
-export const MAPPING_VERSION = 1;
+export const MAPPING_VERSION = 2;
 
 export type SnapshotMeta = z.infer<typeof snapshotMeta>;
 

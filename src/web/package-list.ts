@@ -10,7 +10,7 @@ export function packageList(
   packages: readonly PackageEntry[],
   words: readonly string[] = [],
 ): HTMLUListElement {
-  const links = packages.map(({ name, version, url, weight }) => {
+  const links = packages.map(({ name, version, url, description, weight }) => {
     const parts = highlight(name, words).map(({ text, found }) => (found ? element('mark', {}, text) : text));
     return element(
       'a',
@@ -23,6 +23,9 @@ export function packageList(
         element('bdi', { class: 'version', translate: 'no' }, version),
         ...weightOf(weight),
       ),
+      ...(description === undefined
+        ? []
+        : [' ', element('span', { class: 'description', dir: 'auto' }, description)]),
     );
   });
   return listOf(links, 'packages');

@@ -1,4 +1,4 @@
-import { ApiError, requestJson } from './api.js';
+import { ApiError, requestJson, type Members } from './api.js';
 import { byId, element } from './dom.js';
 import { pluralize } from './format.js';
 
@@ -16,13 +16,14 @@ export async function refreshSnapshot(): Promise<void> {
   if (Date.now() - requestedAt < REFRESH_MS) return;
   requestedAt = Date.now();
   try {
-    const { body, headers } = await requestJson('stats', ({ source }) => typeof source === 'string');
+    const isStats = ({ source, taken_at }: Members) =>
+      [source, taken_at].every((one) => typeof one === 'string');
+    const { body } = await requestJson('stats', isStats);
     // The only member with a count is the number of packages. Its name depends on the registry.
     const total = Number(Object.values(body).find(Number.isSafeInteger));
-    const takenAt = Date.parse(headers.get('Last-Modified') ?? '');
-    const parts = [[pluralize(total, 'package')], ['of ', websiteOf(String(body['source']))]];
-    // Some proxies remove the header.
-    if (!Number.isNaN(takenAt)) parts.push([`snapshot of ${DATE.format(takenAt)}`]);
+    const takenAt = new Date(String(body['taken_at']));
+    const origin = ['of ', websiteOf(String(body['source']))];
+    const parts = [[pluralize(total, 'package')], origin, [`snapshot of ${DATE.format(takenAt)}`]];
     byId('snapshot').replaceChildren(...parts.map((part) => element('span', {}, ...part)));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

@@ -19,6 +19,16 @@ describe('On a snapshot,', () => {
     expect(await get('/ready')).to.deep.include({ status: 200, body: { ready: true } });
   });
 
+  it('GET /stats returns the size, the website of the registry and the time of the snapshot', async () => {
+    const total = `total_${suite.service.slug}_packages`;
+    const { status, body } = await get('/stats');
+    expect(status).to.equal(200);
+    expect(body).to.have.all.keys(total, 'source', 'note', 'taken_at');
+    expect(body).to.include({ [total]: PACKAGES.length, source: 'tracker.debian.org' });
+    expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d.*, .* ago\.$/);
+    expect(body.note).to.include(`taken at ${body.taken_at}, `);
+  });
+
   describe('GET /browse', () => {
     it('returns the first page of 200 by default, by number, without ranks', async () => {
       const { status, body, headers } = await get('/browse');

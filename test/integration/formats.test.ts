@@ -33,6 +33,7 @@ function entriesOf({ expected: rows }: ListExample) {
           .replace(/%2F/g, '/')
           .replace(/%40/g, '@'),
       ),
+    ...(row['description'] !== undefined && { description: row['description'] }),
     ...(hasWeights && { weight: Number(row['weight']) }),
   }));
   return entries.sort((a, b) => a.no - b.no);

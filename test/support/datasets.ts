@@ -37,14 +37,20 @@ export function packagesNamed(names: readonly string[]): PackageEntry[] {
   }));
 }
 
-/** A dataset; with the column `weight` if the first package has one. */
+/** A dataset; with the columns `description`, if a package has one, and `weight`, if the first has one. */
 export function toCsv(packages: readonly PackageEntry[]): string {
   const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const hasWeights = packages[0]?.weight !== undefined;
-  const rows = packages.map(({ no, name, version, url, weight }) =>
-    [String(no), name, version, url, ...(hasWeights ? [String(weight)] : [])].map(quoted).join(','),
+  const hasDescriptions = packages.some(({ description }) => description !== undefined);
+  const optional = <T>(description: T, weight: T) => [
+    ...(hasDescriptions ? [description] : []),
+    ...(hasWeights ? [weight] : []),
+  ];
+  const rows = packages.map(({ no, name, version, url, description = '', weight }) =>
+    [String(no), name, version, url, ...optional(description, String(weight))].map(quoted).join(','),
   );
-  return [`package_no,name,version,url${hasWeights ? ',weight' : ''}`, ...rows, ''].join('\n');
+  const header = ['package_no', 'name', 'version', 'url', ...optional('description', 'weight')].join();
+  return [header, ...rows, ''].join('\n');
 }
 
 /** A dataset in a temporary file that a test can change. */

@@ -61,7 +61,7 @@ export const LOGIN_PAGE = `<!DOCTYPE html>
 <a href="/help">Forgot your password?</a></body></html>
 `;
 
-const COLUMNS = ['name', 'package_no', 'version', 'url', 'weight'] as const;
+const COLUMNS = ['name', 'package_no', 'version', 'url', 'description', 'weight'] as const;
 
 /** A package of a list. A column that is the default in all packages is left out. */
 export type Row = Record<string, string>;
@@ -130,11 +130,12 @@ export async function convert(
       skipped.push(...badRows.skipped.first);
       const entries: PackageEntry[] = [];
       for await (const batch of read()) entries.push(...batch);
-      const rows = entries.map(({ no, name, version, url, weight }) => ({
+      const rows = entries.map(({ no, name, version, url, description = '', weight }) => ({
         name,
         package_no: packages.check.isNumbered ? String(no) : '',
         version: version === 'latest' ? '' : version,
         url: url === fromTemplate(name) ? '' : url,
+        description,
         weight: weight === undefined ? '' : String(weight),
       }));
       const columns = COLUMNS.filter((column) => rows.some((row) => row[column] !== ''));

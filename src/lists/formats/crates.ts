@@ -1,15 +1,16 @@
 import { parseJson } from '../../util/parse-json.js';
 import { DatasetError } from '../fetch/dataset-error.js';
-import { CopyReader } from '../readers/postgres-copy.js';
+import { CopyReader, PROSE } from '../readers/postgres-copy.js';
 import type { Documents } from '../fetch/documents.js';
 import { readTar, type FileReader } from '../readers/tar.js';
+import { cleanProse } from './prose.js';
 import { NameTable } from './name-table.js';
 import { openTemporaryFile } from '../fetch/temporary-file.js';
 import { isObject, type Format, type Item } from './list-format.js';
 
-/** The tables that are read, and their needed columns in the order of the parameters of `OnRecord`. */
+/** The tables that are read, and their needed columns in the order of the values of `OnRecord`. */
 const TABLES = {
-  crates: ['id', 'name'],
+  crates: ['id', 'name', PROSE],
   default_versions: ['crate_id', 'version_id'],
   crate_downloads: ['crate_id', 'downloads'],
   versions: ['id', 'num'],
@@ -39,26 +40,28 @@ export const crates: Format = {
       await documents.write(document.bytes(), dump);
       /**
        * Ids of crates, each with the number of its record in `crates.csv`. Each text of a crate begins with `n` (name),
-       * `v` (version id) or `d` (downloads).
+       * `s` (summary), `v` (version id) or `d` (downloads).
        */
       const byId = await NameTable.create();
-      const add = (mark: string) => (id: string, value: string) => byId.push(byId.add(id), mark + value);
+      const push = (mark: string, id: string, value: string) => byId.push(byId.add(id), mark + value);
       /** Ids of the default versions of crates, each with its version number as text. */
       const versions = await NameTable.create();
       const metadata = yield* readTables(documents.textOf(dump), {
-        crates: (id, name, at) => {
-          add('n')(id, name);
+        crates: ([id = '', name = '', description], at) => {
+          push('n', id, name);
           byId.setNumber(byId.find(id), at);
+          const summary = cleanProse(description);
+          if (summary !== '') push('s', id, summary);
         },
-        crate_downloads: add('d'),
-        default_versions: (crate, version) => {
-          add('v')(crate, version);
+        crate_downloads: ([crate = '', downloads = '']) => push('d', crate, downloads),
+        default_versions: ([crate = '', version = '']) => {
+          push('v', crate, version);
           versions.add(version);
         },
       });
       if (metadata !== '') document.statedDate = dateIn(metadata);
       yield* readTables(documents.textOf(dump), {
-        versions: (id, num) => {
+        versions: ([id = '', num = '']) => {
           const version = versions.find(id);
           if (version !== 0) versions.push(version, num);
         },
@@ -69,7 +72,8 @@ export const crates: Format = {
         const [name, version] = [find('n'), find('v')];
         if (name === undefined) return undefined;
         const num = version === undefined ? undefined : versions.lastTextOf(versions.find(version));
-        return { at: byId.numberAt(crate), no: byId.nameAt(crate), name, version: num, weight: find('d') };
+        const shared = { at: byId.numberAt(crate), no: byId.nameAt(crate), name, version: num };
+        return { ...shared, description: find('s'), weight: find('d') };
       });
     } finally {
       await dump.close();
@@ -77,8 +81,8 @@ export const crates: Format = {
   },
 };
 
-/** Called with the values of the two columns of a record, and its number. */
-type OnRecord = (id: string, value: string, at: number) => void;
+/** Called with the values of a record, and its number. */
+type OnRecord = (values: readonly string[], at: number) => void;
 
 /**
  * Reads some tables of a dump, and yields the invalid records.
@@ -103,7 +107,7 @@ async function* readTables(
     missing.delete(table);
     return new CopyReader(`${table}.csv`, TABLES[table], (record) => {
       if ('reason' in record) bad.push(record);
-      else use(record.values[0] ?? '', record.values[1] ?? '', record.at);
+      else use(record.values, record.at);
     });
   };
   const chunks = readTar(dump, readerOf);

@@ -9,7 +9,7 @@ import type { Format, Item } from './list-format.js';
  * The fields that are needed, and those that tell R's stanzas from Debian's. Field names are case-insensitive. A line
  * that continues a field begins with white space.
  */
-const FIELD = /^(package|version|architecture|filename|license|needscompilation):[ \t]*(.*)$/i;
+const FIELD = /^(package|version|description|architecture|filename|license|needscompilation):[ \t]*(.*)$/i;
 
 /** The beginning of a field, or of a line that continues a field. */
 const LINE = /^([^\s:]+:|[ \t])/;
@@ -62,6 +62,7 @@ async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
 }
 
 /**
+ * The first line of a description is a summary.
  * @param at the first line of the stanza. `isLossy` rejects invalid UTF-8 in the name and the version. Unused fields
  * may have any encoding, such as Latin-1.
  */
@@ -71,5 +72,5 @@ function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
   const isR =
     (fields.has('needscompilation') || fields.has('license')) &&
     !(fields.has('architecture') || fields.has('filename'));
-  return { at, name, version, isLossy: true, isR };
+  return { at, name, version, description: fields.get('description'), isLossy: true, isR };
 }

@@ -8,7 +8,8 @@ import {
 } from '../../snapshot/package-fields.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
-import { NOT_UTF8 } from '../readers/text-lines.js';
+import { cleanProse } from './prose.js';
+import { NOT_UTF8, REPLACEMENT } from '../readers/text-lines.js';
 import type { Item, ListedPackage } from './list-format.js';
 
 /** Version of a package whose version is missing or empty. */
@@ -95,7 +96,8 @@ export class PackageCheck {
       if (value !== undefined) this.optionalFields.add(field);
       return value;
     });
-    if (item.isLossy === true && Object.values(entry).some((value) => String(value).includes('\uFFFD')))
+    const strict = Object.values({ ...entry, description: '' });
+    if (item.isLossy === true && strict.some((value) => String(value).includes(REPLACEMENT)))
       throw new BadRowError(NOT_UTF8);
     return entry;
   }
@@ -174,6 +176,7 @@ export function optionalValue(value: unknown, name: OptionalField): number | str
   const field = fieldOf(name);
   const column = columnOf(name);
   if (field.type === 'number') return weightOf(value, column);
+  if (field.type === 'prose') return cleanProse(value) || undefined;
   const text = textOf(value, column);
   assertOneLine(text, column);
   assertLength(text, column, field.maxBytes);

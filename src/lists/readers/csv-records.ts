@@ -1,7 +1,8 @@
 import Parser from 'csv-stream/lib/parser.js';
+import { columnOf } from '../../snapshot/package-fields.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
-import { BARE_RETURNS, hasBareReturns, NOT_UTF8, readLines, type Lines } from './text-lines.js';
+import { BARE_RETURNS, hasBareReturns, NOT_UTF8, readLines, REPLACEMENT, type Lines } from './text-lines.js';
 
 /** One record: its fields, or the reason why it is invalid. `line` is the number of its first line, from 1. */
 export type CsvRecord = { line: number; fields: string[] } | { line: number; reason: string };
@@ -29,8 +30,9 @@ const NOT_CLOSED_SOON = `a quote is opened and not closed within ${MAX_RECORD_LI
 const CUT_OFF = 'the last record does not end with a line end, so the file may be cut off';
 
 /**
- * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad quoting or
- * invalid UTF-8 is yielded with the reason, and reading continues with the next line.
+ * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad quoting is
+ * yielded with the reason, and reading continues with the next line. So is a record with invalid UTF-8, unless only its
+ * description has some: U+FFFD replaces it there.
  * @throws {DatasetError} for a line that is longer than `MAX_LINE_BYTES`, or for a first line such as `sep=,`.
  */
 export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord[]> {
@@ -84,6 +86,8 @@ class RecordReader {
   readonly #fields: string[] = [];
   readonly #parser = new Parser({ columns: [], enclosedChar: '"', escapeChar: '"' });
   readonly #records: CsvRecord[] = [];
+  /** Index of the column whose invalid UTF-8 is replaced; undefined before the header, -1 without this column. */
+  #lossyColumn: number | undefined;
   /** Number of lines read. */
   #line = 0;
   /**
@@ -92,6 +96,8 @@ class RecordReader {
    */
   #open = '';
   #openLine = 0;
+  /** Whether a line of the current record is not valid UTF-8. */
+  #isLossy = false;
 
   constructor() {
     this.#parser.on('column', (_name, text: string) => this.#fields.push(text));
@@ -100,12 +106,12 @@ class RecordReader {
   /** @returns the records that end within these lines. */
   read({ texts, invalid, isUnterminated }: Lines): CsvRecord[] {
     for (const [i, line] of texts.entries()) {
-      if (!isUnterminated && !invalid.has(i)) {
-        this.#read(line);
+      if (!isUnterminated) {
+        this.#read(line, invalid.has(i));
         continue;
       }
       this.#closeOpen();
-      this.#refuse(++this.#line, !isUnterminated ? NOT_UTF8 : hasBareReturns(line) ? BARE_RETURNS : CUT_OFF);
+      this.#refuse(++this.#line, hasBareReturns(line) ? BARE_RETURNS : CUT_OFF);
     }
     return this.#records.splice(0);
   }
@@ -115,11 +121,12 @@ class RecordReader {
     return this.#records.splice(0);
   }
 
-  #read(line: string): void {
+  #read(line: string, isLossy: boolean): void {
     this.#line++;
     if (this.#line === 1 && SEPARATOR.test(line))
       throw new DatasetError(`line 1: remove ${quote(withoutReturn(line))}, which only spreadsheets read`);
-    if (this.#open === '') this.#openLine = this.#line;
+    if (this.#open === '') [this.#openLine, this.#isLossy] = [this.#line, false];
+    this.#isLossy ||= isLossy;
     if (this.#open === '' && !line.includes('"')) this.#readUnquoted(line);
     else this.#readQuoted(line);
   }
@@ -128,7 +135,7 @@ class RecordReader {
   #readUnquoted(line: string): void {
     const record = withoutReturn(line);
     if (record.includes('\r')) this.#refuse(this.#line, 'a carriage return outside quotes');
-    else this.#records.push({ line: this.#line, fields: record.split(',') });
+    else this.#add(record.split(','));
   }
 
   #readQuoted(line: string): void {
@@ -141,12 +148,20 @@ class RecordReader {
       this.#parser.parse(`${withoutReturn(this.#open.slice(0, -1))},\n`);
       this.#open = '';
       this.#fields.pop();
-      this.#records.push({ line: this.#openLine, fields: this.#fields.splice(0) });
+      this.#add(this.#fields.splice(0));
     } else if (!OPEN.test(text)) {
       this.#giveUpOpen('bad quoting');
     } else if (this.#line - this.#openLine + 1 >= MAX_RECORD_LINES || this.#open.length > MAX_LINE_BYTES) {
       this.#giveUpOpen(NOT_CLOSED_SOON);
     }
+  }
+
+  /** Adds the record that has ended. */
+  #add(fields: string[]): void {
+    const lossy = (this.#lossyColumn ??= fields.indexOf(columnOf('description')));
+    if (this.#isLossy && fields.some((text, i) => i !== lossy && text.includes(REPLACEMENT)))
+      this.#refuse(this.#openLine, NOT_UTF8);
+    else this.#records.push({ line: this.#openLine, fields });
   }
 
   /**
@@ -158,7 +173,8 @@ class RecordReader {
     this.#open = '';
     this.#line = this.#openLine;
     this.#refuse(this.#line, reason);
-    for (const line of others) this.#read(line);
+    const isLossy = this.#isLossy;
+    for (const line of others) this.#read(line, isLossy);
   }
 
   /** Gives up the open record, if there is one: its quote can no longer be closed. */

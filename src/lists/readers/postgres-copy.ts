@@ -10,6 +10,9 @@ const LF = 0x0a;
 /** Maximum size of each column name, and of each value that is read, in bytes. */
 const MAX_VALUE_BYTES = 2 ** 16;
 
+/** A column that may be missing. Its values may have invalid UTF-8 and any length; only their beginning is read. */
+export const PROSE = 'description';
+
 /** The values of a record; `at` is its number (the header is number 1). NULL is read as an empty string. */
 type CopyRecord = { at: number; values: string[] } | { at: string; reason: string };
 
@@ -69,11 +72,15 @@ export class CopyReader implements FileReader {
     if (this.#isQuoted || this.#lastByte !== LF) this.#fail(`record ${this.#count + 1}: cut off`);
   }
 
+  get #isProse(): boolean {
+    return this.columns[this.#indexes[this.#field] ?? -1] === PROSE;
+  }
+
   #add(text: Buffer): void {
     this.#isAfterQuote = false;
     if (this.#width !== undefined && this.#indexes[this.#field] === undefined) return;
-    this.#value += text.toString('latin1');
-    if (this.#value.length > MAX_VALUE_BYTES)
+    if (this.#value.length <= MAX_VALUE_BYTES) this.#value += text.toString('latin1');
+    if (this.#value.length > MAX_VALUE_BYTES && !this.#isProse)
       this.#fail(`record ${this.#count + 1}: a value is longer than ${MAX_VALUE_BYTES} bytes`);
   }
 
@@ -93,7 +100,7 @@ export class CopyReader implements FileReader {
     const index = this.#width === undefined ? this.#field : this.#indexes[this.#field];
     if (index !== undefined) {
       const bytes = Buffer.from(this.#value, 'latin1');
-      this.#isInvalid ||= !isUtf8(bytes);
+      this.#isInvalid ||= !this.#isProse && !isUtf8(bytes);
       this.#record[index] = bytes.toString();
       this.#value = '';
     }
@@ -114,8 +121,8 @@ export class CopyReader implements FileReader {
   #readHeader(header: string[]): void {
     for (const [index, column] of this.columns.entries()) {
       const position = header.indexOf(column);
-      if (position === -1) this.#fail(`expected a column \`${column}\` in its header`);
-      this.#indexes[position] = index;
+      if (position !== -1) this.#indexes[position] = index;
+      else if (column !== PROSE) this.#fail(`expected a column \`${column}\` in its header`);
     }
     this.#width = header.length;
   }

@@ -8,6 +8,8 @@ const LF = 0x0a;
 const BYTE_ORDER_MARK = '\uFEFF';
 
 export const NOT_UTF8 = 'not valid UTF-8';
+/** Replaces invalid bytes. */
+export const REPLACEMENT = '\uFFFD';
 export const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 
 /** Consecutive lines. */

@@ -8,7 +8,12 @@ import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
 import { listen } from '../../support/listen.js';
 
-const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
+const STATS_HEADERS = { 'X-Snapshot': 'id' };
+const STATS = {
+  total_a_b_packages: 1,
+  source: 'registry.example',
+  taken_at: '2026-11-21T02:10:46.000Z',
+};
 
 /** Texts with an architecture, a release or a version, their status, and the name that is checked. */
 const QUALIFIED: [given: string, status: string, checked?: string][] = [
@@ -37,7 +42,7 @@ describe('The API client of the MCP server', () => {
     const url = new URL(request.url ?? '', 'http://127.0.0.1');
     if (url.pathname !== '/base/stats') respond(response);
     else if (redirect !== undefined) response.writeHead(308, { Location: redirect }).end();
-    else response.writeHead(200, statsHeaders).end('{"total_a_b_packages":1,"source":"registry.example"}');
+    else response.writeHead(200, statsHeaders).end(JSON.stringify(STATS));
   });
   let base: URL;
   let close: () => Promise<void>;
@@ -64,26 +69,18 @@ describe('The API client of the MCP server', () => {
   it('reads one snapshot below the path of the address, the most used packages first', async () => {
     respond = (response) => json(response, { results: [] });
     const snapshot = await reader('token');
-    expect(snapshot.about).to.deep.include({ registry: 'a_b', taken_at: '2026-11-21T02:10:46.000Z' });
+    expect(snapshot.about).to.deep.include({ registry: 'a_b', taken_at: STATS.taken_at });
     await snapshot.search('a b', 5, 'prefix');
     expect(asked.at(-1)?.url).to.equal('/base/search?q=a+b&match=prefix&limit=5&sort=weight&snapshot=id');
     expect(asked.at(-1)?.headers['x-bypass-token']).to.equal('token');
   });
 
-  it('works without the headers that a proxy drops or damages', async () => {
+  it('works without the header that a proxy drops', async () => {
     respond = (response) => json(response, { results: [] });
-    for (const [headers, taken_at, query] of [
-      [{ 'X-Snapshot': 'id' }, 'unknown', '&snapshot=id'],
-      [{ ...STATS_HEADERS, 'Last-Modified': 'yesterday' }, 'unknown', '&snapshot=id'],
-      [{ 'Last-Modified': STATS_HEADERS['Last-Modified'] }, '2026-11-21T02:10:46.000Z', ''],
-      [{}, 'unknown', ''],
-    ] as const) {
-      statsHeaders = headers;
-      const snapshot = await reader();
-      expect(snapshot.about.taken_at).to.equal(taken_at);
-      expect(await snapshot.search('a', 5, 'contains')).to.deep.equal({ results: [], truncated: false });
-      expect(asked.at(-1)?.url).to.equal(`/base/search?q=a&match=contains&limit=5&sort=weight${query}`);
-    }
+    statsHeaders = {};
+    const snapshot = await reader();
+    expect(await snapshot.search('a', 5, 'contains')).to.deep.equal({ results: [], truncated: false });
+    expect(asked.at(-1)?.url).to.equal('/base/search?q=a&match=contains&limit=5&sort=weight');
   });
 
   it('takes the package that has the name by the rule of the registry', async () => {

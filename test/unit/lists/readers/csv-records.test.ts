@@ -83,9 +83,16 @@ describe('readCsv', () => {
     }
   });
 
-  it('does not close a quote with a line that is not UTF-8', async () => {
-    const csv = Buffer.concat([Buffer.from('"a\nb\n'), Buffer.from([0xff]), Buffer.from('"\n"c"\n')]);
-    expect(await recordsOf(csv)).to.deep.equal(records(NEVER_CLOSED, ['b'], NOT_UTF8, ['c']));
+  it('rejects a whole record whose last line is not UTF-8', async () => {
+    const csv = Buffer.from('h\n"a\nb\n\xff"\n"c"\n', 'latin1');
+    const expected = [...records(['h'], NOT_UTF8), { line: 5, fields: ['c'] }];
+    expect(await recordsOf(csv)).to.deep.equal(expected);
+  });
+
+  it('replaces invalid bytes only in the column `description`', async () => {
+    const csv = Buffer.from('description,h\n"a\xff\n\xe6\x97",b\n\xff,\xff\n\xff,"b\nc,d\n', 'latin1');
+    const rows = [['a\ufffd\n\ufffd', 'b'], NOT_UTF8, NEVER_CLOSED, ['c', 'd']];
+    expect(await recordsOf(csv)).to.deep.equal(records(['description', 'h'], ...rows));
   });
 
   it('rejects a line that says how fields are separated', async () => {
