@@ -93,7 +93,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
   server.registerTool(
     'similar_packages',
     {
-      description: 'Find look-alikes of a name, such as typosquats.',
+      description: 'Find look-alikes of a name.',
       inputSchema: z.object({ name, limit: lenient(z.int().min(1).max(50), 10) }),
       outputSchema: snapshotSchema.extend({ results: z.array(lookAlikeSchema), truncated: z.boolean() }),
       annotations: annotationsOf('Find similar names'),

@@ -3,7 +3,6 @@ import type { ApiClient, Params } from './api-client.js';
 
 /** An entry of a response. Members that are not part of the tools' results are removed. */
 export const packageSchema = z.object({
-  no: z.number(),
   name: z.string(),
   version: z.string(),
   url: z.string(),
