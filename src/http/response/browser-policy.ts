@@ -40,9 +40,17 @@ const CORS = {
   'Access-Control-Expose-Headers': '*',
 };
 
-/** Whether scripts of any origin may read responses at a path, including errors. Paths with a secret are not open. */
+/** The paths that support no other method than this one, by path. Scripts of other origins may not use them. */
+const CLOSED: Readonly<Record<string, string>> = { '/get-bypass': 'GET', '/rebuild': 'GET', '/pypi': 'POST' };
+
+/** The only method of a path that is not open: see `isOpen`. */
+export function onlyMethodOf(path: string): string | undefined {
+  return Object.hasOwn(CLOSED, path) ? CLOSED[path] : undefined;
+}
+
+/** Whether scripts of any origin may read responses at a path, including errors. */
 export function isOpen(path: string): boolean {
-  return path !== '/get-bypass' && path !== '/rebuild';
+  return onlyMethodOf(path) === undefined;
 }
 
 const FIELDS = {
