@@ -5,7 +5,7 @@ import type { SnapshotExports } from '../search/snapshot-exports.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { BypassTokens } from '../http/auth/bypass-token.js';
-import { onlyMethodOf, preflight } from '../http/response/browser-policy.js';
+import { CLOSED, preflight } from '../http/response/browser-policy.js';
 import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../read/snapshot-read.js';
 import { RateLimit, type Cost, type RateLimitDeps } from '../http/limits/rate-limit.js';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi/document.js';
@@ -16,14 +16,9 @@ import { Problem } from '../http/problems/problem.js';
 import type { Registry } from '../registry/registry.js';
 import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
-import { cargoConfig, cargoConfigOperation, cargoOperation, cargoSearch } from './clients/cargo.js';
-import {
-  composerConfig,
-  composerConfigOperation,
-  composerOperation,
-  composerSearch,
-} from './clients/composer.js';
-import { npmOperation, npmSearch } from './clients/npm.js';
+import { cargo, cargoConfig } from './clients/cargo.js';
+import { composer, composerConfig } from './clients/composer.js';
+import { npm } from './clients/npm.js';
 import { pipOperation, pipSearch } from './clients/pip.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation, type ShownCosts } from './debug-ip.js';
@@ -107,12 +102,12 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
       '/changes': ofSnapshot(changesOperation, changes(catalog), NAME_FILTER_COST),
       '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug), NAME_FILTER_COST),
     }),
-    '/-/v1/search': ofSnapshot(npmOperation, npmSearch(catalog)),
-    '/config.json': { operation: cargoConfigOperation, handler: cargoConfig(publicUrlOf) },
-    '/api/v1/crates': ofSnapshot(cargoOperation, cargoSearch(catalog)),
+    '/-/v1/search': ofSnapshot(npm.operation, npm.steps(catalog)),
+    '/config.json': { operation: cargoConfig.operation, handler: cargoConfig.handlerOf(publicUrlOf) },
+    '/api/v1/crates': ofSnapshot(cargo.operation, cargo.steps(catalog)),
     '/pypi': { operation: pipOperation, handler: pipSearch(catalog), limit: reading },
-    '/packages.json': { operation: composerConfigOperation, handler: composerConfig(publicUrlOf) },
-    '/search.json': ofSnapshot(composerOperation, composerSearch(catalog)),
+    '/packages.json': { operation: composerConfig.operation, handler: composerConfig.handlerOf(publicUrlOf) },
+    '/search.json': ofSnapshot(composer.operation, composer.steps(catalog)),
     '/opensearch.xml': { operation: openSearchOperation, handler: openSearch(slug, publicUrlOf) },
     '/debug-ip': {
       operation: debugIpOperation,
@@ -144,8 +139,8 @@ export function exactPaths(endpoints: Endpoints): (ctx: Context) => Handler | un
     const handler = handlers.get(path);
     if (handler !== undefined) state.route = path;
     // A HEAD request must not issue a token or start a rebuild.
-    const methods = [onlyMethodOf(path) ?? ['GET', 'HEAD']].flat();
-    return methods.includes(method) ? handler : undefined;
+    const only = CLOSED.get(path);
+    return method === (only ?? 'GET') || (method === 'HEAD' && only === undefined) ? handler : undefined;
   };
 }
 
@@ -174,7 +169,7 @@ export function otherPaths(
 export const unhandled: Middleware<RequestState, RouterContext> = (ctx) => {
   const { state, path, matched } = ctx;
   state.route ??= matched?.[0]?.name;
-  const only = onlyMethodOf(path);
+  const only = CLOSED.get(path);
   if (only !== undefined) {
     const detail = `this path supports ${only} only`;
     throw new Problem('method_not_allowed', { detail, headers: { Allow: only } });

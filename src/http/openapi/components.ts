@@ -80,7 +80,7 @@ export class OpenApiComponents {
         ...(codes.includes('unknown_package') ? (['X-Snapshot'] as const) : []),
       ]),
       content: form?.schema
-        ? { 'application/json': { schema: this.schema(form.schema), example: exampleOf(form, codes[0]) } }
+        ? { 'application/json': { schema: this.schema(form.schema), example: form.example } }
         : { 'application/problem+json': this.#problemContent(status, codes) },
     });
   }
@@ -100,10 +100,6 @@ export class OpenApiComponents {
     this.parts[kind][name] = part;
     return { $ref: `#/components/${kind}/${name}` };
   }
-}
-
-function exampleOf(form: ErrorForm, code: ProblemCode = 'internal'): unknown {
-  return JSON.parse(form.respond(new Problem(code)).body.toString());
 }
 
 /** The schema of all problems with a status. Clients tell them apart by `code`. */

@@ -21,6 +21,7 @@ export interface ResponseDescription {
 export interface ErrorForm {
   /** Of a JSON body that has the status of the problem. Without it, `response` of the operation includes errors. */
   schema?: z.ZodType;
+  example?: unknown;
   respond(problem: Problem): BodyResponse;
 }
 

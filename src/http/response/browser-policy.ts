@@ -41,16 +41,15 @@ const CORS = {
 };
 
 /** The paths that support no other method than this one, by path. Scripts of other origins may not use them. */
-const CLOSED: Readonly<Record<string, string>> = { '/get-bypass': 'GET', '/rebuild': 'GET', '/pypi': 'POST' };
-
-/** The only method of a path that is not open: see `isOpen`. */
-export function onlyMethodOf(path: string): string | undefined {
-  return Object.hasOwn(CLOSED, path) ? CLOSED[path] : undefined;
-}
+export const CLOSED: ReadonlyMap<string, string> = new Map([
+  ['/get-bypass', 'GET'],
+  ['/rebuild', 'GET'],
+  ['/pypi', 'POST'],
+]);
 
 /** Whether scripts of any origin may read responses at a path, including errors. */
 export function isOpen(path: string): boolean {
-  return onlyMethodOf(path) === undefined;
+  return !CLOSED.has(path);
 }
 
 const FIELDS = {

@@ -1,7 +1,9 @@
 import * as z from 'zod';
 import { component } from '../../http/openapi/components.js';
-import type { ErrorForm } from '../../http/openapi/document.js';
-import { memoized, parseParams } from '../../http/request/query-params.js';
+import type { Operation } from '../../http/openapi/document.js';
+import { parseParams } from '../../http/request/query-params.js';
+import type { PublicUrlReader } from '../../http/request/public-url.js';
+import type { Handler } from '../../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../../http/response/response.js';
 import type { SnapshotRead } from '../../read/snapshot-read.js';
 import type { Catalog } from '../../search/catalog.js';
@@ -9,79 +11,121 @@ import { MAX_TOTAL } from '../../search/tiered-search.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
 import type { Snapshot } from '../../snapshot/snapshot.js';
 import { codePoints, trimWhiteSpace } from '../../util/unicode.js';
-import { MAX_LIMIT } from '../schemas.js';
+import { MAX_LIMIT, PACKAGE_EXAMPLE } from '../schemas.js';
 import { isTooShort, MAX_LENGTH } from '../search.js';
 
 /** The text of a search command, which may have no word that is long enough. */
 export const typedText = z
   .string('is required')
   .overwrite(trimWhiteSpace)
-  .refine((text) => codePoints(text).length <= MAX_LENGTH, `must have at most ${MAX_LENGTH} characters`);
+  .refine((text) => codePoints(text).length <= MAX_LENGTH, `must have at most ${MAX_LENGTH} characters`)
+  .meta({ description: 'Words of a name.', examples: ['redis'] });
+
+/** Of a package. */
+export const descriptionSchema = z.string().optional();
+
+export const totalSchema = z.int().min(0).max(MAX_TOTAL);
+
+/** Composer requires this type, without parameters. */
+const ERROR_HEADERS = { ...NO_STORE, 'Content-Type': 'application/json' };
 
 /** The part of the results that a client requests. */
-export interface Wanted {
+interface Wanted {
   text: string;
   limit: number;
   offset: number;
 }
 
-export interface Found {
+interface Found {
   entries: readonly (PackageEntry & { description?: string })[];
   /** As in `/search`: at most `MAX_TOTAL`. */
   total: number;
+  /** When the snapshot was taken. */
+  time: string;
 }
 
 /** Finds what the page finds for the same text. There are no entries after the 500th. */
 export function finder(catalog: Catalog, snapshot: Snapshot, requestId: string) {
-  return async function find(text: string, limit: number, offset: number): Promise<Found> {
-    const q = text
-      .split(/\s+/)
-      .filter((word) => !isTooShort(word, snapshot))
-      .slice(0, 8)
-      .join(' ');
-    if (q === '') return { entries: [], total: 0 };
+  return async function find({ text, limit, offset }: Wanted): Promise<Found> {
+    const { taken_at: time } = snapshot.meta;
+    const words = text.split(/\s+/).filter((word) => !isTooShort(word, snapshot));
+    const q = words.slice(0, 8).join(' ');
+    if (q === '') return { entries: [], total: 0, time };
     const query = { q, limit: Math.min(offset + limit, MAX_LIMIT), byWeight: true, isCounted: true };
     const { groups, total = 0 } = await catalog.search(snapshot, query, requestId);
     const entries = groups.flatMap((group) => group.entries).slice(offset);
-    return { entries: entries.map(decodeEntry), total: Math.min(total, MAX_TOTAL) };
+    return { entries: entries.map(decodeEntry), total: Math.min(total, MAX_TOTAL), time };
   };
 }
 
-/** The search of one client, as the client knows it from its own registry. */
-interface ClientSearch<Params extends z.ZodObject> {
+/** A search command, as its client knows it from its own registry. */
+interface Command<Params extends z.ZodObject> {
   client: string;
   params: Params;
   wanted(params: z.output<Params>): Wanted;
-  body(found: Found, wanted: Wanted, snapshot: Snapshot): object;
+  results: z.ZodRawShape;
+  body(found: Found, wanted: Wanted): object;
+  /** The body of an error, of which the client prints the text. */
+  error(detail: string): z.output<typeof errorSchema>;
 }
 
-export function clientSearch<Params extends z.ZodObject>(
-  catalog: Catalog,
-  { client, params, wanted, body }: ClientSearch<Params>,
-): SnapshotRead<Wanted & { snapshot?: undefined }> {
-  return {
-    parse: memoized((querystring) => {
-      const { text, limit, offset } = wanted(parseParams(params, querystring));
-      return { text, limit, offset: Math.min(offset, MAX_LIMIT) };
-    }),
-    key: ({ text, limit, offset }) => `${client} ${limit} ${offset} ${text}`,
-    async search(query, snapshot, requestId) {
-      const { text, limit, offset } = query;
-      const found = await finder(catalog, snapshot, requestId)(text, limit, offset);
-      return jsonResponse(body(found, query, snapshot));
+const errorSchema = component('ClientError', {
+  error: z.string().optional(),
+  errors: z.array(component('ErrorDetail', { detail: z.string() })).optional(),
+  warning: z.string().optional(),
+});
+
+const EXAMPLE = { entries: [PACKAGE_EXAMPLE], total: 1, time: '2026-01-02T03:04:05.678Z' };
+
+/** The operation of a search command, and the steps of its read. */
+export function clientSearch<Params extends z.ZodObject>(command: Command<Params>) {
+  const { client, params, wanted, results, body, error } = command;
+  const operation: Operation = {
+    id: `searchFor${client}`,
+    tag: 'Clients',
+    summary: `\`${client.toLowerCase()} search\``,
+    description: 'What `/search` finds for all words by weight.',
+    params,
+    response: {
+      description: 'One page of results.',
+      schema: component(`${client}Results`, results),
+      example: body(EXAMPLE, { text: 'redis', limit: 1, offset: 0 }),
+      headers: ['X-Snapshot'],
+    },
+    problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
+    errors: {
+      schema: errorSchema,
+      example: error('a text for people'),
+      respond: ({ status, headers, message }) =>
+        jsonResponse(error(message), { ...ERROR_HEADERS, ...headers }, status),
     },
   };
+  const steps = (catalog: Catalog): SnapshotRead<Wanted & { snapshot?: undefined }> => ({
+    parse: (querystring) => wanted(parseParams(params, querystring)),
+    key: ({ text, limit, offset }) => `${client} ${limit} ${offset} ${text}`,
+    async search(query, snapshot, requestId) {
+      return jsonResponse(body(await finder(catalog, snapshot, requestId)(query), query));
+    },
+  });
+  return { operation, steps };
 }
 
-/** Errors as JSON with a text that the client prints. Composer requires this `Content-Type`, without parameters. */
-export function jsonErrors<Shape extends z.ZodRawShape>(
-  id: string,
-  shape: Shape,
-  body: (detail: string) => object,
-): ErrorForm {
-  return {
-    schema: component(id, shape),
-    respond: ({ status, headers, message }) =>
-      jsonResponse(body(message), { ...NO_STORE, 'Content-Type': 'application/json', ...headers }, status),
+/** A document from which a client learns the address of the search. */
+export function clientConfig(client: string, shape: z.ZodRawShape, body: (base: string) => object) {
+  const operation: Operation = {
+    id: `getConfigOf${client}`,
+    tag: 'Clients',
+    summary: `The configuration of ${client}`,
+    description: 'A registry that has a search and no packages.',
+    response: {
+      description: 'Absolute addresses.',
+      schema: component(`${client}Config`, shape),
+      example: body('https://search.example'),
+    },
   };
+  const handlerOf =
+    (publicUrlOf: PublicUrlReader): Handler =>
+    ({ req }) =>
+      jsonResponse(body(publicUrlOf(req)), { 'Cache-Control': 'no-cache' });
+  return { operation, handlerOf };
 }

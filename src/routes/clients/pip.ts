@@ -8,26 +8,25 @@ import { arrayResponse, faultResponse, invalidCall, MAX_CALL_BYTES, readCall } f
 
 const MAX_HITS = 100;
 
-/** https://packaging.python.org/en/latest/specifications/version-specifiers/#appendix-parsing-version-strings-with-regular-expressions */
+/** The versions of PEP 440, https://packaging.python.org/en/latest/specifications/version-specifiers/ (appendix). */
 const PEP_440 =
   /^v?(\d+!)?\d+(\.\d+)*([-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?\d*)?(-\d+|[-_.]?(post|rev|r)[-_.]?\d*)?([-_.]?dev[-_.]?\d*)?(\+[a-z\d]+([-_.][a-z\d]+)*)?$/i;
 
-const CALL = `<?xml version="1.0"?><methodCall><methodName>search</methodName><params><param><value><struct>
-<member><name>name</name><value><array><data><value><string>redis</string></value></data></array></value></member>
-</struct></value></param><param><value><string>or</string></value></param></params></methodCall>`;
+const XML = { contentType: 'text/xml', schema: z.string() };
 
 export const pipOperation: Operation = {
   id: 'searchForPip',
   tag: 'Clients',
   summary: '`pip search`',
-  description:
-    'XML-RPC `search({name: […], summary: […]}, operator)`: what `/search` finds for the words in `name` by weight. ' +
-    `A body may have ${MAX_CALL_BYTES} bytes. Errors are faults with the status 200, as XML-RPC requires.`,
-  call: { description: 'The call.', contentType: 'text/xml', schema: z.string(), example: CALL },
+  description: 'Finds what `/search` finds for all words by weight. Errors are faults with status 200.',
+  call: {
+    description: `XML-RPC \`search({name: [words], …}, …)\`, up to ${MAX_CALL_BYTES} bytes.`,
+    ...XML,
+    example: '<methodCall><methodName>search</methodName><params></params></methodCall>',
+  },
   response: {
-    description: `An array of at most ${MAX_HITS} structures with \`name\`, \`version\` and \`summary\`, or a fault.`,
-    contentType: 'text/xml',
-    schema: z.string(),
+    description: `A fault, or an array of up to ${MAX_HITS} structures of \`name\`, \`version\` and \`summary\`.`,
+    ...XML,
     example: String(arrayResponse([{ name: 'redis', version: '7.1.0', summary: '' }]).body),
   },
   errors: { respond: faultResponse },
@@ -38,23 +37,20 @@ export function pipSearch(catalog: Catalog): Handler {
   return async ({ req, state }) => {
     const { method, members } = await readCall(req);
     if (method !== 'search') throw invalidCall('must be of the method search');
-    const parsed = typedText.safeParse(members.get('name')?.join(' '));
-    if (!parsed.success) throw invalidCall(`is invalid: name ${parsed.error.issues[0]?.message}`);
-    const { snapshots } = catalog;
-    return readAgainIfDeleted(
-      catalog,
-      undefined,
-      () => snapshots.served(),
-      async (snapshot) => {
-        const { entries } = await finder(catalog, snapshot, state.requestId)(parsed.data, MAX_HITS, 0);
-        const hits = entries.map(({ name, version, description: summary = '' }) => ({
+    const { data: text, error } = typedText.safeParse(members.get('name')?.join(' '));
+    if (text === undefined) throw invalidCall(`is invalid: name ${error?.issues[0]?.message}`);
+    const served = () => catalog.snapshots.served();
+    return readAgainIfDeleted(catalog, undefined, served, async (snapshot) => {
+      const find = finder(catalog, snapshot, state.requestId);
+      const { entries } = await find({ text, limit: MAX_HITS, offset: 0 });
+      return arrayResponse(
+        entries.map(({ name, version, description: summary = '' }) => ({
           name,
           version: pythonVersion(version),
           summary,
-        }));
-        return arrayResponse(hits);
-      },
-    );
+        })),
+      );
+    });
   };
 }
 

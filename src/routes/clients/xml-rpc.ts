@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../../http/problems/problem.js';
 import { bodyResponse, NO_STORE, type BodyResponse } from '../../http/response/response.js';
@@ -7,21 +8,16 @@ export const MAX_CALL_BYTES = 64 * 1024;
 /** Elements from `methodCall` to a `string` in an array in a member of a structure. */
 const MAX_DEPTH = 11;
 
-/** The element of a member's value, or of a value in its array. */
-const MEMBER_VALUE = /^methodCall params param value struct member value( array data value)?( string)?$/;
-
-export interface MethodCall {
-  method: string;
-  /** The texts of each member of structures among the parameters. */
-  members: Map<string, string[]>;
-}
+/** The path to a text of a member: the member itself, or an entry of its array. */
+const MEMBER_TEXT = /^methodCall params param value struct member value( array data value)?( string)?$/;
 
 /**
- * Reads a call of XML-RPC. Knows only the entities of XML itself. The rest of a body that is too large is received and
- * dropped: a client that is still sending would not read the response.
+ * Reads a call of XML-RPC. Knows no entities but those of XML itself. The rest of a body that is too large is received
+ * and dropped, because a client that is still sending would not read the response.
+ * @returns the method, and the texts of each member of the structures among the parameters.
  * @throws {Problem} 400
  */
-export async function readCall(request: IncomingMessage): Promise<MethodCall> {
+export async function readCall(request: IncomingMessage) {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -29,62 +25,48 @@ export async function readCall(request: IncomingMessage): Promise<MethodCall> {
     if (bytes <= MAX_CALL_BYTES) chunks.push(chunk);
   }
   if (bytes > MAX_CALL_BYTES) throw invalidCall(`has more than ${MAX_CALL_BYTES} bytes`);
-  return parseCall(decode(Buffer.concat(chunks)));
-}
-
-function decode(body: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body);
-  } catch {
-    throw invalidCall('is not UTF-8');
-  }
-}
-
-async function parseCall(xml: string): Promise<MethodCall> {
+  const body = Buffer.concat(chunks);
+  if (!isUtf8(body)) throw invalidCall('is not UTF-8');
   const { Parser } = await import('htmlparser2');
-  const call: MethodCall = { method: '', members: new Map() };
+  const members = new Map<string, string[]>();
   const path: string[] = [];
-  let text = '';
-  let member = '';
-  const parser = new Parser(
-    {
-      onprocessinginstruction: (name) => {
-        if (name.startsWith('!')) throw invalidCall('has a document type');
-      },
-      onopentag: (name) => {
-        if (path.push(name) > MAX_DEPTH) throw invalidCall(`nests more than ${MAX_DEPTH} elements`);
-        text = '';
-      },
-      ontext: (part) => (text += part),
-      onclosetag: (name) => {
-        const place = path.join(' ');
-        path.pop();
-        if (place === 'methodCall methodName') call.method = text;
-        else if (name === 'name') call.members.set((member = text), []);
-        else if (MEMBER_VALUE.test(place) && text.trim() !== '') call.members.get(member)?.push(text);
-        text = '';
-      },
+  let [method, member, text] = ['', '', ''];
+  const reader = {
+    onprocessinginstruction: (name: string) => {
+      if (name.startsWith('!')) throw invalidCall('has a document type');
     },
-    { xmlMode: true },
-  );
-  parser.end(xml);
-  if (!/<\/methodCall>\s*$/.test(xml)) throw invalidCall('does not end with </methodCall>');
-  return call;
+    onopentag: (name: string) => {
+      if (path.push(name) > MAX_DEPTH) throw invalidCall(`nests more than ${MAX_DEPTH} elements`);
+      text = '';
+    },
+    ontext: (part: string) => (text += part),
+    onclosetag: () => {
+      const place = path.join(' ');
+      if (place === 'methodCall methodName') method = text;
+      else if (place.endsWith('struct member name')) members.set((member = text), []);
+      else if (MEMBER_TEXT.test(place) && text.trim() !== '') members.get(member)?.push(text);
+      path.pop();
+      text = '';
+    },
+  };
+  const xml = body.toString();
+  new Parser(reader, { xmlMode: true }).end(xml);
+  if (!xml.trimEnd().endsWith('</methodCall>')) throw invalidCall('does not end with </methodCall>');
+  return { method, members };
 }
 
 export function invalidCall(fault: string): Problem {
   return new Problem('invalid_parameter', { detail: `the call ${fault}` });
 }
 
-/** A fault has the status 200, because pip ends with a traceback at any other. */
+/** A fault has the status 200: pip ends with a traceback at any other. */
 export function faultResponse({ status, message }: Problem): BodyResponse {
-  return xmlResponse(`<fault>${value(struct({ faultCode: status, faultString: message }))}</fault>`);
+  return xmlResponse(`<fault>${struct({ faultCode: status, faultString: message })}</fault>`);
 }
 
-/** @param structs an array of structures. */
 export function arrayResponse(structs: readonly Record<string, string>[]): BodyResponse {
-  const values = structs.map((members) => value(struct(members))).join('\n');
-  return xmlResponse(`<params><param>${value(`<array><data>${values}</data></array>`)}</param></params>`);
+  const data = `<data>${structs.map(struct).join('\n')}</data>`;
+  return xmlResponse(`<params><param><value><array>${data}</array></value></param></params>`);
 }
 
 function xmlResponse(content: string): BodyResponse {
@@ -92,23 +74,19 @@ function xmlResponse(content: string): BodyResponse {
   return bodyResponse(Buffer.from(xml), { ...NO_STORE, 'Content-Type': 'text/xml; charset=utf-8' });
 }
 
-function struct(members: Record<string, string | number>): string {
+/** A value without a type is a string. */
+function struct(members: Readonly<Record<string, string | number>>): string {
   const written = Object.entries(members).map(([name, member]) => {
-    const content =
-      typeof member === 'number' ? `<int>${member}</int>` : `<string>${escape(member)}</string>`;
-    return `<member><name>${name}</name>${value(content)}</member>`;
+    const value = typeof member === 'number' ? `<int>${member}</int>` : escape(member);
+    return `<member><name>${name}</name><value>${value}</value></member>`;
   });
-  return `<struct>${written.join('')}</struct>`;
-}
-
-function value(content: string): string {
-  return `<value>${content}</value>`;
+  return `<value><struct>${written.join('')}</struct></value>`;
 }
 
 /** Characters that XML 1.0 does not allow become U+FFFD. */
 function escape(text: string): string {
   return text
-    .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
+    .replace(/[^\t\n\r -\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;');
