@@ -14,7 +14,7 @@ export const foundSchema = packageSchema.extend({
 });
 export const lookAlikeSchema = packageSchema.extend({ distance: z.number() });
 
-export const matchSchema = z.enum(['contains', 'prefix', 'exact']);
+export const matchSchema = z.enum(['contains', 'prefix', 'exact', 'words']);
 
 export type Package = z.output<typeof packageSchema>;
 export type LookAlike = z.output<typeof lookAlikeSchema>;

@@ -65,6 +65,7 @@ function describe(filter: NameFilter | undefined): string {
   if ('like' in filter) return ` with a name like “${filter.like}”`;
   const { q, match } = filter;
   if (match === 'exact') return ` named “${q}”`;
+  if (match === 'words') return ` with all words of “${q}” in the name`;
   return match === 'prefix' ? ` whose name starts with “${q}”` : ` with “${q}” in the name`;
 }
 

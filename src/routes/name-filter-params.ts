@@ -4,7 +4,7 @@ import { invalidParameter, memoized, parseParams } from '../http/request/query-p
 import type { NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { matchParam } from './schemas.js';
-import { assertLongEnough, queryText } from './search.js';
+import { assertSearchable, queryText } from './search.js';
 import { SIMILAR_COST, similarText } from './similar.js';
 
 /** The parameters that select names from a list of changes. */
@@ -27,9 +27,9 @@ export function nameFilterOf({ q, match, like }: z.output<typeof nameFilterParam
   return { q, match };
 }
 
-/** @throws {Problem} 400 if the `q` of a filter is too short for a snapshot: see `assertLongEnough`. */
+/** @throws {Problem} 400 if a snapshot cannot be searched for the `q` of a filter: see `assertSearchable`. */
 export function assertFilterApplies(filter: NameFilter | undefined, snapshot: Snapshot): void {
-  if (filter !== undefined && 'q' in filter) assertLongEnough(filter.q, snapshot);
+  if (filter !== undefined && 'q' in filter) assertSearchable(filter.q, filter.match, snapshot);
 }
 
 /** The filter of a query string. @throws {Problem} 400 */

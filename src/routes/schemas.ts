@@ -85,7 +85,9 @@ export const matchParam = z
   .default('contains')
   .meta({
     component: 'match',
-    description: 'Whether names contain `q`, start with it (`prefix`), or equal it (`exact`).',
+    description:
+      'Whether names contain `q`, start with it (`prefix`), equal it (`exact`), or contain all of its 1 to 8 words, ' +
+      'in any order (`words`).',
   });
 
 /** Problems of every endpoint with the parameter `snapshot`. */

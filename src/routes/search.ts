@@ -5,12 +5,12 @@ import { invalidParameter, memoized, parseParams } from '../http/request/query-p
 import { bodyResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
+import type { Match } from '../search/match.js';
 import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
 import { writeResponseBody } from '../snapshot/package-document.js';
 import { cursorAfter, MAX_TOTAL, type SearchResults } from '../search/tiered-search.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { unifySeparators } from '../util/name-rule.js';
-import { codePoints } from '../util/unicode.js';
+import { isLongEnough, MAX_WORDS, MIN_LENGTH, wordsOf } from '../util/typed-text.js';
 import {
   flagParam,
   limitParam,
@@ -24,8 +24,7 @@ import {
   trimmedText,
 } from './schemas.js';
 
-/** Length of a trimmed query, in code points. */
-export const MIN_LENGTH = 2;
+/** Maximum length of a trimmed query, in code points. */
 export const MAX_LENGTH = 100;
 
 export const queryText = trimmedText(MIN_LENGTH, MAX_LENGTH).meta({ id: 'Query' });
@@ -74,21 +73,13 @@ export const searchOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/** The length of a trimmed query is measured after its separators are unified by the name rule. */
-export function isTooShort(q: string, { meta }: Snapshot): boolean {
-  const compared = unifySeparators(meta.name_rule, q);
-  // A character has two code units at most.
-  return compared.length < 2 * MIN_LENGTH && codePoints(compared).length < MIN_LENGTH;
-}
-
-/** @throws {Problem} 400 if a trimmed query is too short for a snapshot: see `isTooShort`. */
-export function assertLongEnough(q: string, snapshot: Snapshot): void {
-  if (!isTooShort(q, snapshot)) return;
-  const { name_rule: rule } = snapshot.meta;
-  throw invalidParameter(
-    'q',
-    `must have at least ${MIN_LENGTH} characters where names are compared (${rule})`,
-  );
+/** @throws {Problem} 400 if a query or one of its words is too short for a snapshot, or if there are too many words. */
+export function assertSearchable(q: string, match: Match, { meta: { name_rule: rule } }: Snapshot): void {
+  const words = match === 'words' ? wordsOf(q) : [q];
+  if (words.length > MAX_WORDS) throw invalidParameter('q', `must have at most ${MAX_WORDS} words`);
+  if (words.every((word) => isLongEnough(word, rule))) return;
+  const where = `${match === 'words' ? 'in each word ' : ''}where names are compared (${rule})`;
+  throw invalidParameter('q', `must have at least ${MIN_LENGTH} characters ${where}`);
 }
 
 /** `GET /search?q=&limit=&match=&sort=`: names that match the query, sorted by rank, then by name or by weight. */
@@ -111,7 +102,7 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       return `search ${order}${matching}${counted}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
     },
     async search({ q, limit, match, sort, total, after }, snapshot, requestId) {
-      assertLongEnough(q, snapshot);
+      assertSearchable(q, match, snapshot);
       const byWeight = sort === 'weight';
       const query = { q, limit, match, after, byWeight, isCounted: total === 'true' };
       const results = await catalog.search(snapshot, query, requestId);
@@ -121,7 +112,7 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       if (!truncated) return bodyResponse(body);
       const matching = match === 'contains' ? {} : { match };
       const order = byWeight ? { sort } : {};
-      const cursor = encodeCursor(cursorKey({ q, match }), cursorAfter(results, byWeight));
+      const cursor = encodeCursor(cursorKey({ q, match }), cursorAfter(results, query));
       const next = { q, limit, ...matching, ...order, snapshot: snapshot.id, after: cursor };
       return bodyResponse(body, { 'X-Results-Truncated': 'true', ...linkHeader({ next }) });
     },

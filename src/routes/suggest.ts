@@ -5,9 +5,10 @@ import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeEntry } from '../snapshot/package-document.js';
+import { MIN_LENGTH, typedQuery } from '../util/typed-text.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 import { PACKAGE_EXAMPLE } from './schemas.js';
-import { isTooShort, MAX_LENGTH, MIN_LENGTH } from './search.js';
+import { MAX_LENGTH } from './search.js';
 
 export const SUGGESTIONS_TYPE = 'application/x-suggestions+json';
 
@@ -57,11 +58,9 @@ export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
     parse: memoized((querystring) => parseParams(suggestParams, querystring)),
     key: ({ q }) => `suggest ${q}`,
     async search({ q: sent }, snapshot, requestId) {
-      const q = trimWhiteSpace(sent);
-      const query = { q, limit: MAX_SUGGESTIONS, byWeight: true };
-      const { groups } = isTooShort(q, snapshot)
-        ? { groups: [] }
-        : await catalog.search(snapshot, query, requestId);
+      const typed = typedQuery(sent, snapshot.meta.name_rule);
+      const query = typed && { ...typed, limit: MAX_SUGGESTIONS, byWeight: true };
+      const { groups } = query ? await catalog.search(snapshot, query, requestId) : { groups: [] };
       const entries = groups.flatMap((group) => group.entries.map(decodeEntry));
       const lists = LISTED.map((field) => entries.map((entry) => entry[field]));
       // Browsers ignore suggestions if the query in the response differs from the query that they sent.

@@ -4,7 +4,7 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 const TIERS = ['startsWith', 'containsElsewhere', 'equals'] as const;
 
-/** With `sort=weight`, names that equal the query are a separate tier; otherwise they are in `startsWith`. */
+/** With `sort=weight` or `match=words`, names of rank 0 are a separate tier; otherwise they are in `startsWith`. */
 type Tier = (typeof TIERS)[number];
 
 /** The end of a page: its last entry instead of a position, so that it is valid in every snapshot, with every limit. */

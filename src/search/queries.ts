@@ -3,6 +3,7 @@ import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { NameFilter } from './name-filter.js';
 import { lengthWithoutSeparators, maxDistance } from './similarity.js';
+import { wordsOf } from '../util/typed-text.js';
 import { EXACT_CLAUSE, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
@@ -52,21 +53,50 @@ export function searchTiers(
  * The tiers of a search with `sort=weight`: names that equal `q`, start with it, or contain it elsewhere. Each is
  * sorted by weight, then by name. Parameters as for `searchTiers`.
  */
-export function searchTiersByWeight(
-  q: string,
-  size: number,
-  after?: Cursor,
-): [equals: SearchBody, startsWith: SearchBody, containsElsewhere: SearchBody] {
+export function searchTiersByWeight(q: string, size: number, after?: Cursor): SearchBody[] {
   const equals = namesEqualTo(q);
   const startsWith = namesStartingWith(q);
-  const tier = orderedPage(size, BY_WEIGHT);
-  const afterPage = (name: Cursor['tier']) => (after?.tier === name ? entriesAfter(after) : {});
-  const bodyOf = (...parts: Clauses[]) => ({ ...tier, query: { bool: allOf(...parts) } });
-  return [
-    bodyOf({ filter: [equals] }, afterPage('equals')),
-    bodyOf({ filter: [startsWith], must_not: [equals] }, afterPage('startsWith')),
-    bodyOf({ filter: [contains(q)], must_not: [startsWith] }, afterPage('containsElsewhere')),
-  ];
+  const tiers = {
+    equals: { filter: [equals] },
+    startsWith: { filter: [startsWith], must_not: [equals] },
+    containsElsewhere: { filter: [contains(q)], must_not: [startsWith] },
+  };
+  return disjointTiers(tiers, size, after, true);
+}
+
+/**
+ * The tiers of a search for names that contain each word: names whose fold equals that of the joined words, other names
+ * that start with the first word, and the rest. Other parameters as for `searchTiers`.
+ */
+export function wordTiers(
+  words: readonly string[],
+  size: number,
+  after?: Cursor,
+  byWeight = false,
+): SearchBody[] {
+  const all = words.map(contains);
+  const equals = { term: { 'name.fold': { value: words.join(''), _name: EXACT_CLAUSE } } };
+  const startsWith = namesStartingWith(words[0] as string);
+  const tiers = {
+    equals: { filter: [equals, ...all] },
+    startsWith: { filter: [startsWith, ...all.slice(1)], must_not: [equals] },
+    containsElsewhere: { filter: all, must_not: [startsWith, equals] },
+  };
+  return disjointTiers(tiers, size, after, byWeight);
+}
+
+/** Searches for tiers that have no name in common, sorted by weight or by name. */
+function disjointTiers(
+  tiers: Record<Cursor['tier'], Clauses>,
+  size: number,
+  after: Cursor | undefined,
+  byWeight: boolean,
+): SearchBody[] {
+  const page = orderedPage(size, ...(byWeight ? [BY_WEIGHT] : []));
+  return Object.entries(tiers).map(([tier, clauses]) => {
+    const afterPage = after?.tier !== tier ? {} : byWeight ? entriesAfter(after) : namesAfter(after.name);
+    return { ...page, query: { bool: allOf(clauses, afterPage) } };
+  });
 }
 
 /** The few names that equal `q`, in name order. */
@@ -115,6 +145,7 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
     return { filter: [isLongEnough, withinDistance(name, distance)], must_not: [{ term: { name } }] };
   }
   const { q, match } = filter;
+  if (match === 'words') return { filter: wordsOf(q).map(contains) };
   return { filter: [{ contains, prefix: namesStartingWith, exact: namesEqualTo }[match](q)] };
 }
 

@@ -2,7 +2,8 @@ import type { SearchBody, Hits } from '../elasticsearch/msearch.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
 import type { Match } from './match.js';
-import { exactNames, searchTiers, searchTiersByWeight } from './queries.js';
+import { exactNames, searchTiers, searchTiersByWeight, wordTiers } from './queries.js';
+import { wordsOf } from '../util/typed-text.js';
 
 /** The matches of a query are counted up to this number. */
 export const MAX_TOTAL = 10_000;
@@ -50,7 +51,8 @@ export async function searchTierByTier(
   if (isDeferred && entriesOf(hits).length <= limit) hits.push(...(await run(tiers.slice(-1))));
   const found = entriesOf(hits);
   const exact = sum(hits.map((tier) => tier.exact));
-  const elsewhere = match === 'contains' ? entriesOf(hits.slice(tiers.length - 1)).length : 0;
+  const hasAllRanks = match === 'contains' || match === 'words';
+  const elsewhere = hasAllRanks ? entriesOf(hits.slice(tiers.length - 1)).length : 0;
   const starting = found.length - elsewhere;
   const entries = found.slice(0, limit);
   return {
@@ -80,19 +82,26 @@ function tiersOf({ q, limit, after, byWeight = false, match = 'contains' }: Tier
   // One extra hit shows whether more names match, without counting every match.
   const size = limit + 1;
   if (match === 'exact' && !byWeight) return [exactNames(q, size, after)];
-  const tiers = (byWeight ? searchTiersByWeight : searchTiers)(q, size, after);
-  const end = tiers.length - { contains: 0, prefix: 1, exact: 2 }[match];
+  const tiers =
+    match === 'words'
+      ? wordTiers(wordsOf(q), size, after, byWeight)
+      : (byWeight ? searchTiersByWeight : searchTiers)(q, size, after);
+  const end = tiers.length - { contains: 0, words: 0, prefix: 1, exact: 2 }[match];
   const start = { equals: 0, startsWith: tiers.length - 2, containsElsewhere: tiers.length - 1 };
   // A cursor may be from a snapshot without weights, whose tiers differ: at least one tier is searched.
   return tiers.slice(after && Math.min(start[after.tier], end - 1), end);
 }
 
 /** The cursor for the page after these results, which must not be empty. */
-export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor {
+export function cursorAfter(
+  { groups }: SearchResults,
+  { byWeight = false, match }: Pick<TieredQuery, 'byWeight' | 'match'> = {},
+): Cursor {
   const { entries, member } = groups.findLast((group) => group.entries.length > 0) as EntryGroup;
   const { name, weight } = decodeEntry(entries.at(-1) as string);
-  const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';
-  if (!byWeight) return { tier, name };
-  // The results of a snapshot without weights are in name order, which has no tier `equals`.
-  return { tier: member === 'rank0' && weight !== undefined ? 'equals' : tier, name, weight: weight ?? 0 };
+  // The results of a snapshot without weights are in name order, which has no tier `equals` unless words are searched.
+  const hasEquals = match === 'words' || (byWeight && weight !== undefined);
+  const best = member === 'rank0' && hasEquals ? 'equals' : 'startsWith';
+  const tier = member === 'rank2' ? 'containsElsewhere' : best;
+  return { tier, name, ...(byWeight && { weight: weight ?? 0 }) };
 }

@@ -7,31 +7,36 @@ export interface Part {
 }
 
 /**
- * Splits a name at matches of the query. As in a search, case is ignored. If the name does not contain the query,
- * separators are unified: the service has found the name by its name rule. The parts keep the original letters.
+ * Splits a name into parts that match words of the query and other parts. As in a search, case is ignored. For a word
+ * that the name does not contain, separators are unified: the service has found the name by its name rule. The parts
+ * keep the original letters.
  */
-export function highlight(name: string, query: string): Part[] {
-  const parts = split(name, query, 'exact');
-  return parts.some(({ found }) => found) ? parts : split(name, query, 'pypi');
+export function highlight(name: string, words: readonly string[]): Part[] {
+  const found = new Array<boolean>(name.length).fill(false);
+  for (const word of words) {
+    const exact = matchesOf(name, word, 'exact');
+    const matches = exact.length > 0 ? exact : matchesOf(name, word, 'pypi');
+    for (const [from, to] of matches) found.fill(true, from, to);
+  }
+  const parts: Part[] = [];
+  for (let from = 0, to = 0; from < name.length; from = to) {
+    while (to < name.length && found[to] === found[from]) to++;
+    parts.push({ text: name.slice(from, to), found: found[from] === true });
+  }
+  return parts;
 }
 
-function split(name: string, query: string, rule: NameRule): Part[] {
+/** Where a name contains a word, from and to, in code units. */
+function matchesOf(name: string, word: string, rule: NameRule): [number, number][] {
   const letters = comparedCharacters(rule, name);
   const lower = letters.map((letter) => lowerCase(unifySeparators(rule, letter)));
-  const sought = Array.from(lowerCase(unifySeparators(rule, query)));
-  const parts: Part[] = [];
-  let unmarked = 0;
-  const cut = (from: number, to: number, found: boolean) => {
-    if (to > from) parts.push({ text: letters.slice(from, to).join(''), found });
-  };
-  for (let i = 0; sought.length > 0 && i + sought.length <= lower.length;) {
-    if (sought.every((letter, j) => letter === lower[i + j])) {
-      cut(unmarked, i, false);
-      unmarked = i + sought.length;
-      cut(i, unmarked, true);
-      i = unmarked;
-    } else i++;
+  const sought = Array.from(lowerCase(unifySeparators(rule, word)));
+  const matches: [number, number][] = [];
+  let from = 0;
+  for (const [i, letter] of letters.entries()) {
+    const to = from + letters.slice(i, i + sought.length).join('').length;
+    if (sought.every((one, j) => one === lower[i + j])) matches.push([from, to]);
+    from += letter.length;
   }
-  cut(unmarked, letters.length, false);
-  return parts;
+  return matches;
 }

@@ -1,17 +1,20 @@
 import type { PackageEntry } from '../snapshot/package-fields.js';
-import { codePoints } from '../util/unicode.js';
+import { MIN_LENGTH, typedQuery, wordsOf, type TypedQuery } from '../util/typed-text.js';
 import { isObject, listWith, requestJson, type Members } from './api.js';
 import { byId, element } from './dom.js';
 import { formatNumber, pluralize } from './format.js';
 import { showLookAlikes, showSuggestions } from './look-alikes.js';
 import { feedLink, linkToMore, packageList } from './package-list.js';
 import { display, quoting } from './results.js';
+import { nameRule } from './snapshot-bar.js';
 import { LIMIT_STEP, MAX_LIMIT, type SearchView } from './url-state.js';
 
-/** A shorter query is looked up as a whole name, because the service does not search for it. In code points. */
-const SHORTEST_QUERY = 2;
-
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
+const TITLES_OF_WORDS = [
+  'Exactly these words',
+  'Names that start with the first word',
+  'Names that contain all words',
+];
 
 /** 0: the name equals the query; 1: it starts with the query; 2: it contains the query. */
 type Match = PackageEntry & { rank: 0 | 1 | 2 };
@@ -30,12 +33,13 @@ function isTruncated({ results, total, total_is_exact }: Matches): boolean {
 /** Shows the matches of a query, then its look-alikes, or suggestions if nothing matches. */
 export async function showMatches(view: SearchView, signal: AbortSignal): Promise<void> {
   const { query, sort, limit } = view;
-  const isShort = codePoints(query).length < SHORTEST_QUERY;
+  // Text without words that the service searches for is looked up as a whole name.
+  const typed = typedQuery(query, nameRule);
   const params = new URLSearchParams(
-    isShort ? { name: query } : { q: query, sort, total: 'true', limit: String(Math.min(limit, LIMIT_STEP)) },
+    typed ? { ...typed, sort, total: 'true', limit: String(Math.min(limit, LIMIT_STEP)) } : { name: query },
   );
-  const path = `${isShort ? 'lookup' : 'search'}?${params.toString()}`;
-  const found = await (isShort ? lookUp(path, query, signal) : search(path, params.get('q'), limit, signal));
+  const path = `${typed ? 'search' : 'lookup'}?${params.toString()}`;
+  const found = await (typed ? search(path, params.get('q'), limit, signal) : lookUp(path, query, signal));
   const { results } = found;
   const [first] = results;
   byId('sort').hidden = first?.weight === undefined;
@@ -47,11 +51,11 @@ export async function showMatches(view: SearchView, signal: AbortSignal): Promis
       ? [linkToMore({ ...view, limit: more }, `Show up to ${formatNumber(more)}`, results.length)]
       : []),
     element('a', { href: path }, 'This search as JSON'),
-    ...(isShort ? [] : feedLink('Follow this search', { q: query })),
+    ...(typed ? feedLink('Follow this search', typed) : []),
     ...(first?.rank === 0 ? feedLink('Follow its look-alikes', { like: first.name }) : []),
   );
-  const status = isShort ? statusOfLookUp(query, first) : statusOf(query, found);
-  display(status, [...groupsOf(query, found), links]);
+  const status = typed ? statusOf(typed, found) : statusOfLookUp(query, first);
+  display(status, [...groupsOf(typed ?? { q: query }, found), links]);
   if (first === undefined) await showSuggestions(query, sort, signal);
   else if (first.rank === 0) await showLookAlikes(first, sort, signal);
 }
@@ -85,28 +89,29 @@ async function lookUp(path: string, name: string, signal: AbortSignal): Promise<
   return { results, total: results.length, total_is_exact: true };
 }
 
-function statusOf(query: string, found: Matches): (Node | string)[] {
+function statusOf({ q, match }: TypedQuery, found: Matches): (Node | string)[] {
   const { results, total, total_is_exact } = found;
-  if (total === 0) return quoting('No name contains', query, '.');
-  const all = `${total_is_exact ? '' : 'more than '}${pluralize(total, 'package')} with`;
+  const what = match === 'words' ? ' all words of' : '';
+  if (total === 0) return quoting(`No name contains${what}`, q, '.');
+  const all = `${total_is_exact ? '' : 'more than '}${pluralize(total, 'package')} with${what}`;
   const shown = isTruncated(found) ? `The first ${formatNumber(results.length)} of ${all}` : all;
-  return quoting(shown, query, ' in the name.');
+  return quoting(shown, q, ' in the name.');
 }
 
 function statusOfLookUp(query: string, found: Match | undefined): (Node | string)[] {
   const before = found === undefined ? 'No package is named' : 'The package named';
-  return quoting(before, query, `. To search within names, type at least ${SHORTEST_QUERY} characters.`);
+  return quoting(before, query, `. To search within names, type at least ${MIN_LENGTH} characters.`);
 }
 
-function groupsOf(query: string, found: Matches): HTMLElement[] {
+function groupsOf({ q, match }: TypedQuery, found: Matches): HTMLElement[] {
   const { results } = found;
-  return TITLES.flatMap((title, rank) => {
+  return (match === 'words' ? TITLES_OF_WORDS : TITLES).flatMap((title, rank) => {
     const group = results.filter((match) => match.rank === rank);
     if (group.length === 0) return [];
     // The last shown rank may have more matches.
     const isWhole = !isTruncated(found) || results.at(-1)?.rank !== rank;
     const count = `${isWhole ? '' : 'first '}${formatNumber(group.length)}`;
     const heading = element('h2', {}, title, ' ', element('small', {}, count));
-    return [element('section', {}, heading, packageList(group, query))];
+    return [element('section', {}, heading, packageList(group, wordsOf(q)))];
   });
 }

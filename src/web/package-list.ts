@@ -1,13 +1,17 @@
 import type { PackageEntry } from '../snapshot/package-fields.js';
+import type { TypedQuery } from '../util/typed-text.js';
 import { element } from './dom.js';
 import { formatCompact, pluralize } from './format.js';
 import { highlight } from './highlight.js';
 import { INITIAL_LIMIT, toUrl, type Sort, type View } from './url-state.js';
 
-/** Packages that link to the registry. @param query is highlighted in their names. */
-export function packageList(packages: readonly PackageEntry[], query = ''): HTMLUListElement {
+/** Packages that link to the registry. @param words are highlighted in their names. */
+export function packageList(
+  packages: readonly PackageEntry[],
+  words: readonly string[] = [],
+): HTMLUListElement {
   const links = packages.map(({ name, version, url, weight }) => {
-    const parts = highlight(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
+    const parts = highlight(name, words).map(({ text, found }) => (found ? element('mark', {}, text) : text));
     return element(
       'a',
       { href: url, rel: 'noopener' },
@@ -48,9 +52,9 @@ export function linkToMore(view: View, text: string, shown: number): HTMLAnchorE
 }
 
 /** Empty if the page has no `alternate` link: then the service has no feeds. */
-export function feedLink(text: string, names?: { q: string } | { like: string }): HTMLElement[] {
+export function feedLink(text: string, names?: TypedQuery | { like: string }): HTMLElement[] {
   if (document.querySelector('link[rel="alternate"]') === null) return [];
-  const search = names === undefined ? '' : `?${new URLSearchParams(names).toString()}`;
+  const search = names === undefined ? '' : `?${new URLSearchParams({ ...names }).toString()}`;
   return [element('a', { href: `changes.atom${search}`, type: 'application/atom+xml' }, text)];
 }
 

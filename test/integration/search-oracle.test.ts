@@ -1,108 +1,163 @@
 import { expect } from 'chai';
-import { codePoints } from '../../src/util/unicode.js';
-import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { bundledPackages, packagesNamed } from '../support/datasets.js';
-import { Oracle } from '../fixtures/search-oracle.js';
+import { MATCHES, type Match } from '../../src/search/match.js';
+import { NAME_RULES, type NameRule } from '../../src/util/name-rule.js';
+import { codePoints, trimWhiteSpace } from '../../src/util/unicode.js';
+import { AWKWARD_NAMES } from '../fixtures/awkward-names.js';
+import { FORMS, keyOf, respell } from '../fixtures/name-forms.js';
+import { registryNames } from '../fixtures/package-names.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { Oracle, wordsOf, type RankedEntry } from '../fixtures/search-oracle.js';
+import { atOnce } from '../support/at-once.js';
+import { packagesNamed } from '../support/datasets.js';
+import { expectInvalid } from '../support/expect-problem.js';
 import { expectAsOracle } from '../support/expect-search.js';
-import { useService } from '../support/service.js';
-
-/** Names as in other registries, and some that no registry should have. */
-const WILD_NAMES = [
-  '@babel/core', '@babel/core-js', '@Types/Node', 'Newtonsoft.Json', 'newtonsoft.json', 'NEWTONSOFT.JSON',
-  'Zend_Db', 'zend_db', 'lib with spaces', 'a*b', 'a?b', 'a%b_c', 'back\\slash', 'quo"te', "apo'strophe",
-  'com,ma', 'café', 'CAFÉ', 'cafe\u0301', 'straße', 'STRASSE', 'ẞharp', 'ΣΊΣΥΦΟΣ', 'σίσυφος',
-  'İstanbul', 'istanbul', 'ISTANBUL', 'ıstanbul', '🚀rocket', 'rocket🚀', '🚀🚀', '👩👩👧-family', '日本語パッケージ', '日本', 'ﬁx', 'fix',
-  '\u{10400}deseret', '\u{10428}deseret', '\uE000private', 'zz\uFFFDreplacement', 'Ǆungla', 'ǅungla', 'ǆungla',
-  '<script>alert(1)</script>', '${jndi}', '{"a":1}', 'aa', 'AA', 'aaa', 'aaaa', 'aaaaa', 'ababab', 'abababab', 'x'.repeat(512),
-  `${'long-'.repeat(30)}name`,
-  'top', 'top\u{10FFFF}', 'top\u{10FFFF}\u{10FFFF}\u{10FFFF}x', 'top\u{10FFFE}', `to${'\u{10FFFF}'.repeat(127)}`, 'toq',
-  'ᏣᎳᎩ', 'ꮳꮃꭹ', 'K', 'kelvin', 'KELVIN', 'c++', 'g++-12', 'libstdc++6', 'with.dots.v1.2.3', '__proto__', 'constructor',
-]; // prettier-ignore
+import { walk } from '../support/follow-next.js';
+import { RULE_SEARCHES } from '../support/long-runs.js';
+import { useService, type Service } from '../support/service.js';
 
 const FRAGMENTS = [
   '-dev', '+', '++', '.', '..', '@b', '@', '/', '%', '%%', '_', '__', '*', '**', '?', '\\', '\\\\', '"', '""', "'", '🚀', '🚀🚀', '👩', 'é',
   'É', 'e\u0301', 'ß', 'ẞ', 'σ', 'Σ', 'ς', 'İ', 'i̇s', 'ﬁ', '日本', '本語', '\u{10400}', '\u{10428}', '\uE000p', '\u0000', 'l\u0000b', '<s', '${',
   '{"', 'no such name', 'zzzzzzzz', '&&', '||', '!', '(a)', '[a', '~', '^', ':', 'a OR b', 'lib*', '*lib', 'lib?', 'li%', 'aaa', 'abab',
-  'to', 'top', 'top\u{10FFFF}', '\u{10FFFF}x', 'to\u{10FFFF}', 'K', 'Ꮳ', 'ꮳ', 'ǅ', '\n', 'new\nline', '\t', 'com,ma',
+  'to', 'top', 'top\u{10FFFF}', '\u{10FFFF}x', 'to\u{10FFFF}', 'K', 'Ꮳ', 'ꮳ', 'ǅ', '\n', 'new\nline', '\t', 'com,ma', 'li', 'b', 'a', 'long-',
 ]; // prettier-ignore
 
+/** Matched by many names. */
+const BROAD = ['li', 'lib', 'LIB', 'de', 'er', '-d', 'a-', 'core', 'lib li', 'li de', 'e r', 'er de li'];
+
+/** Few weights, which many packages share. */
+const WEIGHTS = [0, 0, 0, 0, 1, 2, 3, 1000, 2 ** 31, 2 ** 53 - 1];
+
+const SPACES = [' ', ' ', ' ', '  ', '\t', '\u00A0', '\u2003 '];
 const MAX_LENGTH = 100;
+const MAX_PAGES = 40;
+const SORTS = ['name', 'weight'] as const;
 
-function isQuery(text: string): boolean {
-  const { length } = codePoints(text.trim());
-  return length >= 2 && length <= MAX_LENGTH;
+interface Search {
+  text: string;
+  match: Match;
 }
 
-/** Every `step`th bundled package and the wild names, numbered from 1. */
-function packagesOf(step: number): PackageEntry[] {
-  const wild = packagesNamed(WILD_NAMES);
-  const names = new Set(WILD_NAMES);
-  const bundled = bundledPackages().filter(({ name }, i) => i % step === 0 && !names.has(name));
-  return [...bundled, ...wild].map((entry, i) => ({ ...entry, no: i + 1 }));
-}
+/** A snapshot by a rule, and what brute force finds in it. */
+class Comparison {
+  readonly packages;
+  readonly #oracle;
+  readonly #random = seededRandom(11);
 
-/** Serves these packages for the calling suite. @returns comparisons with the oracle. */
-function useComparison(packages: PackageEntry[]) {
-  const oracle = new Oracle(packages);
-  const suite = useService(() => packages);
-
-  const expectSame = (text: string, limit: number) =>
-    expectAsOracle(suite.service, 'search', { text, limit }, (q) => oracle.search(q));
-
-  async function expectSameForNames(queries: number): Promise<void> {
-    const random = seededRandom(1);
-    const wild = packages.slice(-WILD_NAMES.length);
-    for (let asked = 0; asked < queries;) {
-      // Every other name is a wild one, because these are few and most likely to fail.
-      const { name } = pick(random, asked % 2 === 0 ? packages : wild);
-      const characters = codePoints(name);
-      const length = Math.min(integer(random, 2, characters.length), MAX_LENGTH);
-      const from = integer(random, 0, characters.length - length);
-      const part = characters.slice(from, from + length).join('');
-      const text = pick(random, [part, part, part.toUpperCase(), part.toLowerCase(), ` ${part}\t`]);
-      if (!isQuery(text)) continue;
-      await expectSame(text, pick(random, [1, 10, 250, 500]));
-      asked++;
-    }
+  constructor(
+    private readonly rule: NameRule,
+    isWeighted: boolean,
+  ) {
+    const random = seededRandom(isWeighted ? 1 : 2);
+    const generated = registryNames();
+    const others = Array.from({ length: 50 * RULE_SEARCHES }, () => respell(random, generated.next().value));
+    const unique = new Map([...AWKWARD_NAMES, ...others].map((name) => [keyOf(rule, name), name]));
+    this.packages = packagesNamed([...unique.values()]).map((entry) =>
+      isWeighted ? { ...entry, weight: pick(random, WEIGHTS) } : entry,
+    );
+    this.#oracle = new Oracle(this.packages, FORMS[rule]);
   }
 
-  return { oracle, expectSame, expectSameForNames };
+  /** Every other name is awkward, because these are few and most likely to fail. */
+  #characters(): string[] {
+    const name =
+      this.#random() < 0.5 ? pick(this.#random, AWKWARD_NAMES) : pick(this.#random, this.packages).name;
+    return codePoints(respell(this.#random, name)).slice(0, MAX_LENGTH);
+  }
+
+  #part(characters: readonly string[], max: number): string {
+    const length = integer(this.#random, 1, Math.min(characters.length, max));
+    const from = integer(this.#random, 0, characters.length - length);
+    return characters.slice(from, from + length).join('');
+  }
+
+  /** One to eight words: a whole name in pieces, parts of one name in any order, or parts of several names. */
+  #words(): string {
+    const characters = this.#characters();
+    const count = integer(this.#random, 1, 8);
+    const size = Math.ceil(characters.length / count);
+    const kind = this.#random();
+    const words = Array.from({ length: count }, (_, i) => {
+      if (kind < 0.3) return characters.slice(i * size, (i + 1) * size).join('');
+      return this.#part(kind < 0.8 ? characters : this.#characters(), 5);
+    });
+    return words.reduce((text, word) => text + pick(this.#random, SPACES) + word);
+  }
+
+  /** A random search, half of the time for words. The service may have to reject it. */
+  random(): Search {
+    const match = this.#random() < 0.5 ? 'words' : pick(this.#random, MATCHES);
+    const text = [
+      () => (match === 'words' ? this.#words() : this.#part(this.#characters(), MAX_LENGTH)),
+      () => this.#part(this.#characters(), 4),
+      () => this.#characters().join(''),
+      () => Array.from({ length: integer(this.#random, 1, 3) }, () => pick(this.#random, FRAGMENTS)).join(''),
+    ][Math.floor(this.#random() ** 2 * 4)]?.() as string;
+    return { text: pick(this.#random, [text, text, ` ${text}\t`]), match };
+  }
+
+  isValid({ text, match }: Search): boolean {
+    const q = trimWhiteSpace(text);
+    const words = match === 'words' ? wordsOf(q) : [q];
+    const isLong = (word: string) => codePoints(FORMS[this.rule](word)).length >= 2;
+    return codePoints(q).length <= MAX_LENGTH && words.length <= 8 && words.every(isLong);
+  }
+
+  /** Expects the same first page in both orders, then in one order the same walk. */
+  async check(service: Service, search: Search, snapshot = ''): Promise<void> {
+    const { text, match } = search;
+    if (!this.isValid(search)) return expectInvalid(service, pathOf(search, snapshot));
+    const limit = pick(this.#random, [1, 7, 250, 500]);
+    const params = pathOf({ text: '', match }, snapshot) + pick(this.#random, ['', '&total=true']);
+    for (const sort of SORTS) {
+      const page = { text, limit, params: `${params.replace('/search?q=', '')}&sort=${sort}` };
+      await expectAsOracle(service, 'search', page, (q) => this.#oracle.search(q, sort === 'weight', match));
+    }
+    await this.walk(service, search, snapshot);
+  }
+
+  /** Expects the same results one by one, or by seven. @param between runs after each page. */
+  async walk(service: Service, search: Search, snapshot = '', between?: () => Promise<void>): Promise<void> {
+    const sort = pick(this.#random, SORTS);
+    const all = this.#oracle.search(trimWhiteSpace(search.text), sort === 'weight', search.match);
+    const limit = Math.max(pick(this.#random, [1, 7]), Math.ceil(all.length / MAX_PAGES));
+    const path = `${pathOf(search, snapshot)}&sort=${sort}&limit=${limit}`;
+    const found = await walk<RankedEntry>(service, path, between);
+    expect(found, `${this.rule}: ${path}`).to.deep.equal(all);
+  }
 }
 
-const BROAD = ['li', 'lib', 'de', '-d', 'er', 'dev', '-dev', 'python3-', 'a-', 'z8'];
+function pathOf({ text, match }: Search, snapshot: string): string {
+  const matching = match === 'contains' ? '' : `&match=${match}`;
+  return `/search?q=${encodeURIComponent(text)}${matching}${snapshot}`;
+}
 
-// Listing all packages, page by page: walks.test.ts.
-describe('GET /search against a brute-force oracle', function () {
-  this.timeout(60_000);
-  const { oracle, expectSame, expectSameForNames } = useComparison(packagesOf(16));
+describe('GET /search', function () {
+  this.timeout(60_000 + RULE_SEARCHES * 1000);
+  const suite = useService(() => packagesNamed(['first']));
+  let before: { comparison: Comparison; id: string } | undefined;
 
-  it('agrees with the oracle for substrings of real names, of every length', () => expectSameForNames(300));
-
-  it('agrees with the oracle for special characters, alone and combined', async () => {
-    const random = seededRandom(2);
-    for (const fragment of FRAGMENTS.filter(isQuery)) await expectSame(fragment, 250);
-    for (let asked = 0; asked < 100;) {
-      const fragment = () => pick(random, [...FRAGMENTS, 'li', 'b', 'a']);
-      const text = Array.from({ length: integer(random, 1, 3) }, fragment).join('');
-      if (!isQuery(text)) continue;
-      await expectSame(text, 250);
-      asked++;
-    }
-  });
-
-  it('agrees with the oracle for the broadest, shortest and longest queries', async () => {
-    expect(oracle.search('lib').length).to.be.greaterThan(1000);
-    for (const text of BROAD) for (const limit of [500, 1]) await expectSame(text, limit);
-    for (const text of ['x', 'long-', '🚀']) await expectSame(text.repeat(MAX_LENGTH / text.length), 250);
-    await expectSame('🚀'.repeat(MAX_LENGTH), 250);
-  });
-
-  it('finds every wild name by itself, with rank 0', async () => {
-    for (const name of WILD_NAMES.filter((wild) => isQuery(wild) && wild === wild.trim())) {
-      const exact = oracle.search(name).filter(({ rank }) => rank === 0);
-      expect(exact.map((entry) => entry.name)).to.include(name);
-      await expectSame(name, 500);
-    }
-  });
+  for (const [rule, isWeighted] of NAME_RULES.flatMap((rule) => [
+    [rule, false] as const,
+    [rule, true] as const,
+  ])) {
+    it(`agrees with brute force by the rule ${rule} ${isWeighted ? 'with' : 'without'} weights`, async () => {
+      const { service } = suite;
+      const comparison = new Comparison(rule, isWeighted);
+      let published: Promise<string> | undefined;
+      const publish = () => (published ??= suite.publish(comparison.packages, { NAME_RULE: rule }));
+      const flip = () => publish().then(() => undefined);
+      // Walks that begin before the flip end after it.
+      const crossing = BROAD.map((text) =>
+        before?.comparison.walk(service, { text, match: 'words' }, '', flip),
+      );
+      const id = await publish();
+      await Promise.all(crossing.filter((walked) => walked !== undefined));
+      await atOnce(RULE_SEARCHES, () => comparison.check(service, comparison.random()));
+      for (const text of BROAD) await comparison.check(service, { text, match: 'words' });
+      const { comparison: previous = comparison, id: pinned = id } = before ?? {};
+      await atOnce(5, () => previous.check(service, previous.random(), `&snapshot=${pinned}`));
+      before = { comparison, id };
+    });
+  }
 });

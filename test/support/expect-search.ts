@@ -37,7 +37,9 @@ export async function expectAsOracle<T extends object>(
   const why = `${JSON.stringify(text)} by ${path}`;
   expect(status, why).to.equal(200);
   const results = all.slice(0, limit);
-  expect(body, why).to.deep.equal({ [member]: query, count: results.length, results });
+  const total = { total: Math.min(all.length, 10_000), total_is_exact: all.length <= 10_000 };
+  const counted = params.includes('total=true') && total;
+  expect(body, why).to.deep.equal({ [member]: query, count: results.length, ...counted, results });
   expect(headers.get('X-Results-Truncated'), why).to.equal(all.length > limit ? 'true' : null);
   return results;
 }

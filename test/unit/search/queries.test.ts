@@ -10,6 +10,7 @@ import {
   searchTiers,
   searchTiersByWeight,
   similarNames,
+  wordTiers,
 } from '../../../src/search/queries.js';
 
 /** The upper bound has 512 bytes, like the longest names: this character has four. */
@@ -111,6 +112,33 @@ describe('searchTiersByWeight', () => {
   });
 });
 
+describe('wordTiers', () => {
+  const equals = { term: { 'name.fold': { value: 'libb-c', _name: 'exact' } } };
+  const other = { match: { 'name.trigrams': 'b-c' } };
+  const tiers = [
+    { filter: [equals, containing, other] },
+    { filter: [startingWith('lib'), other], must_not: [equals] },
+    { filter: [containing, other], must_not: [startingWith('lib'), equals] },
+  ] as const;
+
+  it('queries names of the fold of all words, names that start with the first word, then the rest', () => {
+    for (const [byWeight, order] of [
+      [false, BY_NAME],
+      [true, BY_WEIGHT],
+    ] as const) {
+      const expected = tiers.map((bool) => ({ ...order, query: { bool } }));
+      expect(wordTiers(['lib', 'b-c'], 9, undefined, byWeight)).to.deep.equal(expected);
+    }
+  });
+
+  it('continues after the name of a cursor only in its tier', () => {
+    const { filter, must_not } = afterName('Lib-B-C');
+    const first = { filter: [...tiers[0].filter, ...filter], must_not };
+    const expected = [first, ...tiers.slice(1)].map((bool) => ({ ...BY_NAME, query: { bool } }));
+    expect(wordTiers(['lib', 'b-c'], 9, { tier: 'equals', name: 'Lib-B-C' })).to.deep.equal(expected);
+  });
+});
+
 describe('exactNames', () => {
   it('queries names that equal q, from the first one or after a cursor', () => {
     const { filter, must_not } = afterName('LIB');
@@ -186,6 +214,7 @@ describe('changesInNameOrder', () => {
       [{ q: 'lib', match: 'prefix' }, [startingWith('lib')]],
       [{ q: 'lib', match: 'contains' }, [containing]],
       [{ q: 'lib', match: 'exact' }, [equalling('lib')]],
+      [{ q: 'lib  a🚀b', match: 'words' }, [containing, { match: { 'name.trigrams': 'a🚀b' } }]],
       [
         { like: 'lib-c' },
         [{ range: { length: { gte: 3 } } }, { fuzzy: { 'name.fold': fuzzy } }],

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Hits, SearchBody } from '../../../src/elasticsearch/msearch.js';
 import type { Cursor } from '../../../src/search/cursor.js';
-import { exactNames, searchTiers, searchTiersByWeight } from '../../../src/search/queries.js';
+import { exactNames, searchTiers, searchTiersByWeight, wordTiers } from '../../../src/search/queries.js';
 import { cursorAfter, searchTierByTier, type TieredQuery } from '../../../src/search/tiered-search.js';
 import { encodeEntry, entryMembers } from '../../../src/snapshot/package-document.js';
 
@@ -102,6 +102,8 @@ describe('searchTierByTier with match', () => {
     [{ match: 'prefix', byWeight: true }, byWeight().slice(0, 2)],
     [{ match: 'prefix', byWeight: true, after: starting }, byWeight(starting).slice(1, 2)],
     [{ match: 'exact', byWeight: true, after: exact }, byWeight(exact).slice(0, 1)],
+    [{ match: 'words' }, wordTiers(['lib'], LIMIT + 1)],
+    [{ match: 'words', after: afterName }, wordTiers(['lib'], LIMIT + 1, afterName).slice(1)],
   ];
 
   it('requests only the tiers of names that match, even if they do not fill the page', async () => {
@@ -120,18 +122,19 @@ describe('searchTierByTier with match', () => {
 
 describe('cursorAfter', () => {
   it('names the last entry and the tier it belongs to', () => {
-    const cases: [names: [string[], string[], string[]], cursor: Cursor][] = [
+    const cases: [names: [string[], string[], string[]], cursor: Cursor, match?: 'words'][] = [
       [[['Lib', 'lib'], [], []], { tier: 'startsWith', name: 'lib' }],
+      [[['Lib', 'lib'], [], []], { tier: 'equals', name: 'lib' }, 'words'],
       [[['lib'], ['liba', 'libb'], []], { tier: 'startsWith', name: 'libb' }],
       [[['lib'], ['liba'], ['a-lib', 'b-lib']], { tier: 'containsElsewhere', name: 'b-lib' }],
     ];
-    for (const [names, cursor] of cases) {
+    for (const [names, cursor, match = 'contains'] of cases) {
       const groups = names.map((list, rank) => ({
         member: (['rank0', 'rank1', 'rank2'] as const)[rank as 0 | 1 | 2],
         entries: list.map((name) => encodeEntry(entryMembers({ no: 1, name, version: '1', url: '' }))),
       }));
       const results = { groups, count: names.flat().length, truncated: true };
-      expect(cursorAfter(results)).to.deep.equal(cursor);
+      expect(cursorAfter(results, { match })).to.deep.equal(cursor);
     }
   });
 });

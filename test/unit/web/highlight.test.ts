@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { highlight } from '../../../src/web/highlight.js';
 
 /** The name with highlighted parts in brackets. */
-function marked(name: string, query: string): string {
-  return highlight(name, query)
+function marked(name: string, ...words: string[]): string {
+  return highlight(name, words)
     .map(({ text, found }) => (found ? `[${text}]` : text))
     .join('');
 }
@@ -14,7 +14,7 @@ describe('highlight', () => {
     expect(marked('python3-Redis', 'rEDIs')).to.equal('python3-[Redis]');
     expect(marked('@Scope/name', '@scope/')).to.equal('[@Scope/]name');
     expect(marked('redis', 'redis')).to.equal('[redis]');
-    expect(marked('aaaa', 'aaa')).to.equal('[aaa]a');
+    expect(marked('aaaab', 'aaa')).to.equal('[aaaa]b');
     expect(marked('a.b*c', '.b*')).to.equal('a[.b*]c');
   });
 
@@ -25,6 +25,13 @@ describe('highlight', () => {
     expect(marked('Serde_Json', 'serde-j')).to.equal('[Serde_J]son');
     expect(marked('🚀__🚀', '🚀-')).to.equal('[🚀__]🚀');
     expect(marked('lodash._root', 'lodash.')).to.equal('[lodash.]_root');
+  });
+
+  it('highlights every word, each by itself', () => {
+    expect(marked('python3-redis', 'redis', 'py')).to.equal('[py]thon3-[redis]');
+    expect(marked('redis-py', 'redis-', 'is-p', 'py')).to.equal('[redis-py]');
+    expect(marked('a_b.c', 'a-b', '.c')).to.equal('[a_b.c]');
+    expect(marked('redis', 'sql', 'redi')).to.equal('[redi]s');
   });
 
   it('highlights nothing without a match', () => {
