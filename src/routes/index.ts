@@ -103,10 +103,10 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
       '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug), NAME_FILTER_COST),
     }),
     '/-/v1/search': ofSnapshot(npm.operation, npm.steps(catalog)),
-    '/config.json': { operation: cargoConfig.operation, handler: cargoConfig.handlerOf(publicUrlOf) },
+    '/config.json': cargoConfig(publicUrlOf),
     '/api/v1/crates': ofSnapshot(cargo.operation, cargo.steps(catalog)),
     '/pypi': { operation: pipOperation, handler: pipSearch(catalog), limit: reading },
-    '/packages.json': { operation: composerConfig.operation, handler: composerConfig.handlerOf(publicUrlOf) },
+    '/packages.json': composerConfig(publicUrlOf),
     '/search.json': ofSnapshot(composer.operation, composer.steps(catalog)),
     '/opensearch.xml': { operation: openSearchOperation, handler: openSearch(slug, publicUrlOf) },
     '/debug-ip': {

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { Problem, PROBLEMS, type ProblemCode } from '../problems/problem.js';
 import { REQUEST_ID } from '../request/request-context.js';
 import { HEADERS, type HeaderName } from '../response/response-headers.js';
-import type { ErrorForm } from './document.js';
+import type { ErrorForm, ResponseDescription } from './document.js';
 
 export type Json = Record<string, unknown>;
 
@@ -59,8 +59,20 @@ export class OpenApiComponents {
     return Object.fromEntries(described) as Json;
   }
 
-  /** Responses that report problems, by status. Several problems may share a status. */
-  problems(all: readonly ProblemCode[], form?: ErrorForm): Json {
+  /** The content of a response or a request, by its type. */
+  content(body: Omit<ResponseDescription, 'description'>): Json {
+    const { contentType = 'application/json', schema, example, otherTypes } = body;
+    const examples = Object.entries({ [contentType]: example, ...otherTypes });
+    return Object.fromEntries(
+      examples.map(([type, one]) => [type, { schema: this.schema(schema), example: one }]),
+    );
+  }
+
+  /**
+   * Responses that report problems, by status. Several problems may share a status.
+   * @param form of the bodies, if they are not `application/problem+json`.
+   */
+  problems(all: readonly ProblemCode[], form?: ErrorForm['body']): Json {
     const statuses = new Set(all.map((code) => PROBLEMS[code].status));
     const described = Array.from(statuses, (status) => {
       const codes = all.filter((code) => PROBLEMS[code].status === status);
@@ -69,8 +81,8 @@ export class OpenApiComponents {
     return Object.fromEntries(described) as Json;
   }
 
-  #problemResponse(status: number, codes: readonly ProblemCode[], form: ErrorForm | undefined): Json {
-    const name = `${codes.map(pascalCase).join('Or')}${form?.schema?.meta()?.id ?? ''}`;
+  #problemResponse(status: number, codes: readonly ProblemCode[], form: ErrorForm['body']): Json {
+    const name = `${codes.map(pascalCase).join('Or')}${form?.schema.meta()?.id ?? ''}`;
     // An earlier endpoint with the same problems has already added this response.
     if (name in this.parts.responses) return { $ref: `#/components/responses/${name}` };
     return this.#add('responses', name, {
@@ -79,8 +91,8 @@ export class OpenApiComponents {
         ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
         ...(codes.includes('unknown_package') ? (['X-Snapshot'] as const) : []),
       ]),
-      content: form?.schema
-        ? { 'application/json': { schema: this.schema(form.schema), example: form.example } }
+      content: form
+        ? this.content(form)
         : { 'application/problem+json': this.#problemContent(status, codes) },
     });
   }

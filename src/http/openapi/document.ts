@@ -19,10 +19,9 @@ export interface ResponseDescription {
 
 /** The form of errors for a client that does not know problems (RFC 9457). */
 export interface ErrorForm {
-  /** Of a JSON body that has the status of the problem. Without it, `response` of the operation includes errors. */
-  schema?: z.ZodType;
-  example?: unknown;
-  respond(problem: Problem): BodyResponse;
+  /** The body of a response with the status of the problem. Without it, `response` of the operation includes errors. */
+  body?: { schema: z.ZodType; example: unknown };
+  respond: (problem: Problem) => BodyResponse;
 }
 
 const TAGS = {
@@ -41,7 +40,7 @@ export interface Operation {
   summary: string;
   description: string;
   /** The body of a request. An operation with a body is a POST. */
-  call?: { description: string; contentType: string; schema: z.ZodType; example: unknown };
+  call?: ResponseDescription;
   /** Schema that parses the path and query parameters. */
   params?: z.ZodObject;
   /** Status of `response`; 200 by default. */
@@ -115,18 +114,13 @@ function describe(
   const { status = 200, response: success, otherResponses, emptyResponses = {} } = operation;
   const limited = limit !== undefined;
   const all = [...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal' as const];
-  const codes = errors === undefined || errors.schema !== undefined ? all : [];
+  const codes = errors && !errors.body ? [] : all;
   const described = Object.entries({ [status]: success, ...otherResponses }).map(([code, response]) => [
     code,
     {
       description: response.description,
       headers: components.headers(limited, response.headers),
-      content: Object.fromEntries(
-        Object.entries({
-          [response.contentType ?? 'application/json']: response.example,
-          ...response.otherTypes,
-        }).map(([type, example]) => [type, { schema: components.schema(response.schema), example }]),
-      ),
+      content: components.content(response),
     },
   ]);
   const empty = Object.entries(emptyResponses).map(([code, text]) => [code, { description: text }]);
@@ -137,14 +131,10 @@ function describe(
     description,
     ...(params && { parameters: components.params(path, params) }),
     ...(call && {
-      requestBody: {
-        description: call.description,
-        required: true,
-        content: { [call.contentType]: { schema: components.schema(call.schema), example: call.example } },
-      },
+      requestBody: { description: call.description, required: true, content: components.content(call) },
     }),
     responses: {
-      ...components.problems(codes, errors),
+      ...components.problems(codes, errors?.body),
       ...(Object.fromEntries([...described, ...empty]) as Json),
     },
   };

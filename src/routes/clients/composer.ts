@@ -2,7 +2,8 @@ import * as z from 'zod';
 import { component } from '../../http/openapi/components.js';
 import { browseParams } from '../browse.js';
 import { limitParam, MAX_LIMIT } from '../schemas.js';
-import { clientConfig, clientSearch, descriptionSchema, totalSchema, typedText } from './find.js';
+import { typedText } from '../suggest.js';
+import { clientConfig, clientSearch, descriptionSchema, totalSchema } from './find.js';
 
 const MAX_PER_PAGE = 100;
 

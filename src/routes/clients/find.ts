@@ -10,16 +10,8 @@ import type { Catalog } from '../../search/catalog.js';
 import { MAX_TOTAL } from '../../search/tiered-search.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
 import type { Snapshot } from '../../snapshot/snapshot.js';
-import { codePoints, trimWhiteSpace } from '../../util/unicode.js';
+import { typedQuery } from '../../util/typed-text.js';
 import { MAX_LIMIT, PACKAGE_EXAMPLE } from '../schemas.js';
-import { isTooShort, MAX_LENGTH } from '../search.js';
-
-/** The text of a search command, which may have no word that is long enough. */
-export const typedText = z
-  .string('is required')
-  .overwrite(trimWhiteSpace)
-  .refine((text) => codePoints(text).length <= MAX_LENGTH, `must have at most ${MAX_LENGTH} characters`)
-  .meta({ description: 'Words of a name.', examples: ['redis'] });
 
 /** Of a package. */
 export const descriptionSchema = z.string().optional();
@@ -34,6 +26,8 @@ interface Wanted {
   text: string;
   limit: number;
   offset: number;
+  /** Always the current one. */
+  snapshot?: undefined;
 }
 
 interface Found {
@@ -48,10 +42,9 @@ interface Found {
 export function finder(catalog: Catalog, snapshot: Snapshot, requestId: string) {
   return async function find({ text, limit, offset }: Wanted): Promise<Found> {
     const { taken_at: time } = snapshot.meta;
-    const words = text.split(/\s+/).filter((word) => !isTooShort(word, snapshot));
-    const q = words.slice(0, 8).join(' ');
-    if (q === '') return { entries: [], total: 0, time };
-    const query = { q, limit: Math.min(offset + limit, MAX_LIMIT), byWeight: true, isCounted: true };
+    const typed = typedQuery(text, snapshot.meta.name_rule);
+    if (typed === undefined) return { entries: [], total: 0, time };
+    const query = { ...typed, limit: Math.min(offset + limit, MAX_LIMIT), byWeight: true, isCounted: true };
     const { groups, total = 0 } = await catalog.search(snapshot, query, requestId);
     const entries = groups.flatMap((group) => group.entries).slice(offset);
     return { entries: entries.map(decodeEntry), total: Math.min(total, MAX_TOTAL), time };
@@ -62,11 +55,11 @@ export function finder(catalog: Catalog, snapshot: Snapshot, requestId: string) 
 interface Command<Params extends z.ZodObject> {
   client: string;
   params: Params;
-  wanted(params: z.output<Params>): Wanted;
+  wanted: (params: z.output<Params>) => Wanted;
   results: z.ZodRawShape;
-  body(found: Found, wanted: Wanted): object;
+  body: (found: Found, wanted: Wanted) => object;
   /** The body of an error, of which the client prints the text. */
-  error(detail: string): z.output<typeof errorSchema>;
+  error: (detail: string) => z.output<typeof errorSchema>;
 }
 
 const errorSchema = component('ClientError', {
@@ -94,13 +87,12 @@ export function clientSearch<Params extends z.ZodObject>(command: Command<Params
     },
     problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
     errors: {
-      schema: errorSchema,
-      example: error('a text for people'),
+      body: { schema: errorSchema, example: error('a text for people') },
       respond: ({ status, headers, message }) =>
         jsonResponse(error(message), { ...ERROR_HEADERS, ...headers }, status),
     },
   };
-  const steps = (catalog: Catalog): SnapshotRead<Wanted & { snapshot?: undefined }> => ({
+  const steps = (catalog: Catalog): SnapshotRead<Wanted> => ({
     parse: (querystring) => wanted(parseParams(params, querystring)),
     key: ({ text, limit, offset }) => `${client} ${limit} ${offset} ${text}`,
     async search(query, snapshot, requestId) {
@@ -110,7 +102,7 @@ export function clientSearch<Params extends z.ZodObject>(command: Command<Params
   return { operation, steps };
 }
 
-/** A document from which a client learns the address of the search. */
+/** The endpoint of a document from which a client learns the address of the search. */
 export function clientConfig(client: string, shape: z.ZodRawShape, body: (base: string) => object) {
   const operation: Operation = {
     id: `getConfigOf${client}`,
@@ -123,9 +115,9 @@ export function clientConfig(client: string, shape: z.ZodRawShape, body: (base: 
       example: body('https://search.example'),
     },
   };
-  const handlerOf =
-    (publicUrlOf: PublicUrlReader): Handler =>
-    ({ req }) =>
+  return (publicUrlOf: PublicUrlReader) => {
+    const handler: Handler = ({ req }) =>
       jsonResponse(body(publicUrlOf(req)), { 'Cache-Control': 'no-cache' });
-  return { operation, handlerOf };
+    return { operation, handler };
+  };
 }

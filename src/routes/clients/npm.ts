@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { component } from '../../http/openapi/components.js';
 import { limitParam } from '../schemas.js';
-import { clientSearch, descriptionSchema, totalSchema, typedText } from './find.js';
+import { typedText } from '../suggest.js';
+import { clientSearch, descriptionSchema, totalSchema } from './find.js';
 
 const MAX_SIZE = 250;
 

@@ -3,7 +3,8 @@ import type { Operation } from '../../http/openapi/document.js';
 import type { Handler } from '../../http/request/request-context.js';
 import { readAgainIfDeleted } from '../../read/snapshot-read.js';
 import type { Catalog } from '../../search/catalog.js';
-import { finder, typedText } from './find.js';
+import { typedText } from '../suggest.js';
+import { finder } from './find.js';
 import { arrayResponse, faultResponse, invalidCall, MAX_CALL_BYTES, readCall } from './xml-rpc.js';
 
 const MAX_HITS = 100;
@@ -38,7 +39,7 @@ export function pipSearch(catalog: Catalog): Handler {
     const { method, members } = await readCall(req);
     if (method !== 'search') throw invalidCall('must be of the method search');
     const { data: text, error } = typedText.safeParse(members.get('name')?.join(' '));
-    if (text === undefined) throw invalidCall(`is invalid: name ${error?.issues[0]?.message}`);
+    if (text === undefined) throw invalidCall(`is invalid: name ${error.issues[0]?.message}`);
     const served = () => catalog.snapshots.served();
     return readAgainIfDeleted(catalog, undefined, served, async (snapshot) => {
       const find = finder(catalog, snapshot, state.requestId);
