@@ -152,15 +152,15 @@ describe('Searches of package managers', function () {
 
   it('name the next page to Composer until the 500th result', async () => {
     const names: string[] = [];
-    let path: string | undefined = '?q=lib%20&per_page=100';
-    for (; path !== undefined; path = undefined) {
-      const answer = await get(`/search.json${path}`);
+    const followed: string[] = [];
+    for (let next: string | undefined = '?q=lib%20&per_page=100'; next !== undefined;) {
+      const answer = await get(`/search.json${next}`);
       names.push(...namesIn(answer));
-      const { next } = answer.body as { next?: string };
-      if (names.length < 500) expect(next).to.match(/^\?q=lib%20&per_page=100&page=[2-5]$/);
-      if (next !== undefined) path = next;
-      else expect(names).to.have.length(500);
+      ({ next } = answer.body as { next?: string });
+      if (next !== undefined) followed.push(next);
     }
+    expect(followed).to.deep.equal([2, 3, 4, 5].map((page) => `?q=lib%20&per_page=100&page=${page}`));
+    expect(names).to.deep.equal(await expected('lib', 500, 'contains'));
   });
 
   it('reduce a size above the maximum', async () => {
