@@ -8,6 +8,7 @@ import { integer, pick, seededRandom } from '../test/fixtures/random.js';
 import { median, percentile } from '../test/fixtures/statistics.js';
 import { withEngines } from './engines.js';
 import { exitByGoals, report, timed } from './goals.js';
+import { hardPairs } from './hard-pairs.js';
 import { load, SECRET, searchPath, similarPath, uncachedEnv } from './load.js';
 import { BaselineClient } from './measure.js';
 import { ServerProcess } from './processes.js';
@@ -15,7 +16,7 @@ import { searchP99 } from './search-p99.js';
 import { typo } from './typos.js';
 
 /**
- * `npm run bench -- names` measures look-alikes, exact names, walks by `next` and rebuilds, relative to cold searches of
+ * `npm run bench -- names` measures look-alikes, exact names, words, walks by `next` and rebuilds, relative to cold searches of
  * the same run. The exit code is 1 if a goal was missed.
  */
 
@@ -27,6 +28,10 @@ const REQUESTS = 700;
 const WARM_UP = 50;
 const TYPOS = 1000;
 const LOOKUP_NAMES = 100;
+
+/** Pairs of words that are expensive to search for, and how often each is searched for. */
+const HARD_PAIRS = 60;
+const REPETITIONS = 5;
 
 /** A flood of `/similar`: clients and rounds. */
 const FLOOD_CLIENTS = 16;
@@ -61,6 +66,38 @@ async function compareWithSearches(client: BaselineClient, names: readonly strin
   report('/similar, p50 ÷ p50 of cold searches', percentile(times.similar, 0.5) / p50, 10);
   report('/similar, p99 ÷ p50 of cold searches', percentile(times.similar, 0.99) / p50, 30);
   report('/lookup of 100 names, p99 ÷ p50 of cold searches', percentile(times.lookup, 0.99) / p50, 6);
+}
+
+/** Words of one name or of two, in any order. */
+async function compareWords(client: BaselineClient, names: readonly string[]): Promise<void> {
+  const split = names.map((name) => name.split(/[^a-z\d]+/i).filter(({ length }) => length > 1));
+  const parts = split.filter(({ length }) => length > 1);
+  const wordsPath = (q: string) => `${searchPath({ q })}&match=words`;
+  const times: Record<'one' | 'two', number[]> = { one: [], two: [] };
+  for (let i = 0; i < WARM_UP + REQUESTS; i++) {
+    const words = pick(random, parts);
+    const q = pick(random, words);
+    const other = pick(random, random() < 0.5 ? words : pick(random, parts));
+    const one = await timed(client.get(searchPath({ q })));
+    const two = await timed(client.get(wordsPath(`${q} ${other}`)));
+    if (i < WARM_UP) continue;
+    times.one.push(one);
+    times.two.push(two);
+  }
+  for (const [name, share, goal] of [
+    ['p50', 0.5, 1.5],
+    ['p99', 0.99, 2],
+  ] as const) {
+    const ratio = percentile(times.two, share) / percentile(times.one, share);
+    report(`two words ÷ contains of one, ${name}`, ratio, goal);
+  }
+  const worst: number[] = [];
+  for (const pair of hardPairs(names, HARD_PAIRS)) {
+    const all: number[] = [];
+    for (let i = 0; i < REPETITIONS; i++) all.push(await timed(client.get(wordsPath(pair))));
+    worst.push(median(all));
+  }
+  report(`the worst of ${worst.length} hard pairs of words, ms`, Math.max(...worst), 100);
 }
 
 async function findTypos(client: BaselineClient, names: readonly string[]): Promise<void> {
@@ -178,6 +215,7 @@ await withEngines(async ({ elasticsearch, input }) => {
   const client = new BaselineClient(service.url, 1);
   try {
     await compareWithSearches(client, names);
+    await compareWords(client, names);
     await findTypos(client, names);
     await flood(service, names, 'typos', () => typo(random, pick(random, names)));
     // The most expensive names for Elasticsearch: the longest, from an alphabet of thousands.

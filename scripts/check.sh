@@ -34,7 +34,7 @@ if [ "${1:-}" = nightly ]; then
   run soak npm run --silent soak -- --reads 24000 --rate 100 --short
   run upgrade npm test --silent -- upgrade
   run cluster npm test --silent -- cluster
-  run names env RULE_SEARCHES=2000 npx mocha test/integration/name-rules.test.ts
+  run names env RULE_SEARCHES=2000 npx mocha test/integration/{search-oracle,name-rules}.test.ts
   run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
   run containers scripts/with-docker.sh npm test --silent -- containers-all
   run kubernetes-score npm test --silent -- kubernetes-score

@@ -46,7 +46,7 @@ function trigramsOf(name: string): string[] {
   return Array.from({ length: Math.max(0, name.length - 2) }, (_, start) => name.slice(start, start + 3));
 }
 
-function mostFrequent(items: readonly string[], count: number): string[] {
+export function mostFrequent(items: readonly string[], count: number): string[] {
   const counts = new Map<string, number>();
   for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1);
   return [...counts]

@@ -75,7 +75,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
   server.registerTool(
     'search_packages',
     {
-      description: 'Find packages by part of the name.',
+      description: 'Find packages by name parts.',
       inputSchema: z.object({
         query: name,
         limit: lenient(z.int().min(1).max(100), 20),

@@ -20,7 +20,8 @@ export const OVERVIEW = `Lists all package names of a registry, and finds them b
 ]}
 \`\`\`
 
-\`rank\` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it.
+\`rank\` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it. With \`match=words\`, it is 0 if the name is the words
+without regard to separators, 1 if it starts with the first word.
 
 ## Pages
 

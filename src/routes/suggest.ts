@@ -5,7 +5,7 @@ import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeEntry } from '../snapshot/package-document.js';
-import { MIN_LENGTH, typedQuery } from '../util/typed-text.js';
+import { MAX_WORDS, MIN_LENGTH, typedQuery } from '../util/typed-text.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 import { PACKAGE_EXAMPLE } from './schemas.js';
 import { MAX_LENGTH } from './search.js';
@@ -22,7 +22,9 @@ export const typedText = z
     `must have at most ${MAX_LENGTH} characters`,
   )
   .meta({
-    description: `Part of a name, at most ${MAX_LENGTH} characters after trimming. Fewer than ${MIN_LENGTH} match nothing.`,
+    description:
+      `Part of a name, or up to ${MAX_WORDS} words: at most ${MAX_LENGTH} characters after trimming. ` +
+      `Words of less than ${MIN_LENGTH} characters are left out.`,
     examples: ['redis'],
   });
 
@@ -37,7 +39,9 @@ export const suggestOperation: Operation = {
   id: 'suggestPackages',
   tag: 'Search',
   summary: 'The most used packages whose name contains the query, for address bars',
-  description: `The first ${MAX_SUGGESTIONS} results of \`/search?sort=weight\` as OpenSearch suggestions.`,
+  description:
+    `The first ${MAX_SUGGESTIONS} results of \`/search?sort=weight\`, with \`match=words\` if \`q\` has several ` +
+    'words, as OpenSearch suggestions.',
   params: suggestParams,
   response: {
     description: 'The query as it was sent, names, versions and URLs.',

@@ -26,7 +26,7 @@ export type TypedQuery = { q: string; match?: 'words' };
  * The search for text as people type it: unlike with `/search`, words that are too short are left out, because they
  * may be unfinished, and so are words beyond the first eight. Undefined if no word is left: nothing matches.
  */
-export function typedQuery(text: string, rule: NameRule): TypedQuery | undefined {
+export function typedQuery(text: string, rule: NameRule = 'exact'): TypedQuery | undefined {
   const words = wordsOf(text).filter((word) => isLongEnough(word, rule));
   if (words.length === 0) return undefined;
   const q = words.slice(0, MAX_WORDS).join(' ');

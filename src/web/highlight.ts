@@ -26,7 +26,7 @@ export function highlight(name: string, words: readonly string[]): Part[] {
   return parts;
 }
 
-/** Where a name contains a word, from and to, in code units. */
+/** Where a name contains a word, from and to, in code units. Matches may overlap. */
 function matchesOf(name: string, word: string, rule: NameRule): [number, number][] {
   const letters = comparedCharacters(rule, name);
   const lower = letters.map((letter) => lowerCase(unifySeparators(rule, letter)));

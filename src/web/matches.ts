@@ -6,7 +6,6 @@ import { formatNumber, pluralize } from './format.js';
 import { showLookAlikes, showSuggestions } from './look-alikes.js';
 import { feedLink, linkToMore, packageList } from './package-list.js';
 import { display, quoting } from './results.js';
-import { nameRule } from './snapshot-bar.js';
 import { LIMIT_STEP, MAX_LIMIT, type SearchView } from './url-state.js';
 
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
@@ -34,7 +33,7 @@ function isTruncated({ results, total, total_is_exact }: Matches): boolean {
 export async function showMatches(view: SearchView, signal: AbortSignal): Promise<void> {
   const { query, sort, limit } = view;
   // Text without words that the service searches for is looked up as a whole name.
-  const typed = typedQuery(query, nameRule);
+  const typed = typedQuery(query);
   const params = new URLSearchParams(
     typed ? { ...typed, sort, total: 'true', limit: String(Math.min(limit, LIMIT_STEP)) } : { name: query },
   );

@@ -1,4 +1,3 @@
-import type { NameRule } from '../util/name-rule.js';
 import { ApiError, requestJson } from './api.js';
 import { byId, element } from './dom.js';
 import { pluralize } from './format.js';
@@ -12,16 +11,12 @@ const DATE = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'sh
 /** When `/stats` was last requested, in milliseconds since the epoch; 0 if the request failed. */
 let requestedAt = 0;
 
-/** How the registry compares names; `exact` until `/stats` has responded. */
-export let nameRule: NameRule = 'exact';
-
 /** Shows the number of packages, the registry, and the date of the snapshot. Called when a view is shown. */
 export async function refreshSnapshot(): Promise<void> {
   if (Date.now() - requestedAt < REFRESH_MS) return;
   requestedAt = Date.now();
   try {
     const { body, headers } = await requestJson('stats', ({ source }) => typeof source === 'string');
-    nameRule = (body['name_rule'] ?? 'exact') as NameRule;
     // The only member with a count is the number of packages. Its name depends on the registry.
     const total = Number(Object.values(body).find(Number.isSafeInteger));
     const takenAt = Date.parse(headers.get('Last-Modified') ?? '');

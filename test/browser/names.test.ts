@@ -61,13 +61,17 @@ describe('Unusual names on the search page', function () {
     for (const name of WILD) {
       const query = Array.from(name).slice(0, 100).join('').trim();
       await searchBox(page).fill(query);
-      await waitForText(page, `1 package with “${query}” in the name.`);
+      const words = query.split(/\s+/).filter((word) => word.length > 1);
+      const sought = words.length > 1 ? `all words of “${words.join(' ')}”` : `“${query}”`;
+      await waitForText(page, `1 package with ${sought} in the name.`);
       expect(await names(page)).to.deep.equal([name]);
-      expect(await page.locator('#status').innerText()).to.equal(`1 package with “${query}” in the name.`);
+      expect(await page.locator('#status').innerText()).to.equal(`1 package with ${sought} in the name.`);
       expect(await page.locator('.name').innerText()).to.equal(name);
       await expectForward(page, name);
       expect(await page.title()).not.to.match(/\p{Bidi_Control}/u);
-      expect(await page.locator('mark').first().textContent()).to.equal(query);
+      // Adjacent matches are one mark.
+      const mark = await page.locator('mark').first().textContent();
+      expect(mark?.slice(0, words[0]?.length)).to.equal(words[0]);
       await page.reload();
       await waitForText(page, '1 package with');
       expect(await searchBox(page).inputValue()).to.equal(query);
@@ -126,6 +130,12 @@ describe('Names that the registry compares by a rule, on the search page', funct
     await searchBox(page).fill('zope_._i');
     await waitForText(page, '1 package with “zope_._i” in the name.');
     expect(await page.locator('mark').allTextContents()).to.deep.equal(['zope.i']);
+  });
+
+  it('are highlighted at every word of the query', async () => {
+    const page = await browser.show(`${suite.service.url}/?q=-ext+x+TYP`);
+    await waitForHeading(page, 'Names that contain all words');
+    expect(await page.locator('mark').allTextContents()).to.deep.equal(['typ', '_ext']);
   });
 
   it('cannot be searched for by separators alone: the page says why', async () => {

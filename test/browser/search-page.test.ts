@@ -56,7 +56,7 @@ describe('Searching on the page', function () {
   it('shows a message if nothing is found', async () => {
     const page = await open();
     await page.keyboard.type('no such name');
-    await waitForText(page, 'No name contains “no such name”.');
+    await waitForText(page, 'No name contains all words of “no such name”.');
     expect(await names(page)).to.deep.equal([]);
     await expectAccessible(page);
     await searchBox(page).fill('x');

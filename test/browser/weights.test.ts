@@ -251,7 +251,7 @@ describe('The search page with weights', function () {
     expect(await hrefOf('Follow its look-alikes')).to.equal('changes.atom?like=react');
     await searchBox(page).fill('no such+name');
     await waitForText(page, 'No name contains');
-    expect(await hrefOf('Follow this search')).to.equal('changes.atom?q=no+such%2Bname');
+    expect(await hrefOf('Follow this search')).to.equal('changes.atom?q=no+such%2Bname&match=words');
     expect(await page.getByRole('link', { name: 'Follow its look-alikes' }).count()).to.equal(0);
   });
 

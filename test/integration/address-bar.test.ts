@@ -53,6 +53,16 @@ describe('The address bar', function () {
       expect((await suite.service.get(`/suggest?q=${q}`)).body).to.deep.equal([echoed, [], [], []]);
   });
 
+  it('gets the packages with all words of at least two characters', async () => {
+    const namesFor = async (q: string) => (await suite.service.get(`/suggest?q=${q}`)).body[1] as string[];
+    const names = await namesFor('lib-1');
+    expect(await namesFor('1%20ib-1%20b')).to.deep.equal(await namesFor('ib-1'));
+    expect(await namesFor('lib%09%20l%20-1')).to.deep.equal(names);
+    expect(await namesFor(`lib${'%20-1'.repeat(7)}%20none`)).to.have.members(names);
+    expect(await namesFor('lib%20-1%20none')).to.deep.equal([]);
+    expect(await namesFor('l%201')).to.deep.equal([]);
+  });
+
   it('gets 400 unless there is one query of at most 100 characters', () =>
     expectInvalid(suite.service, '/suggest', '/suggest?q=a&q=b', `/suggest?q=${'x'.repeat(101)}`));
 

@@ -222,6 +222,10 @@ describe('The MCP server', function () {
       results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
       truncated: true,
     });
+    const words = await search({ query: 'py redis', match: 'words' });
+    expect(words.structuredContent).to.deep.include({
+      results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
+    });
     const similar = callOf(client, 'similar_packages');
     expect((await similar({ name: 'redispy' })).structuredContent).to.deep.include({
       results: [

@@ -1,63 +1,24 @@
 import { expect } from 'chai';
 import { canonicalName, charFilterOf, NAME_RULES, type NameRule } from '../../src/util/name-rule.js';
-import { codePoints } from '../../src/util/unicode.js';
-import { MAX_NAME_BYTES, type PackageEntry } from '../../src/snapshot/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { ApiClient } from '../../src/mcp/api-client.js';
 import { checkPackages } from '../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../src/mcp/snapshot-reader.js';
+import { AWKWARD_NAMES } from '../fixtures/awkward-names.js';
+import { keyOf, packagesBy, respell } from '../fixtures/name-forms.js';
 import { registryNames } from '../fixtures/package-names.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
-import { lowerCase, Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
+import { atOnce } from '../support/at-once.js';
 import { packagesNamed } from '../support/datasets.js';
 import { expectInvalid, expectProblem } from '../support/expect-problem.js';
-import { expectAsOracle, expectSearch } from '../support/expect-search.js';
-import { walk } from '../support/follow-next.js';
+import { expectSearch } from '../support/expect-search.js';
 import { RULE_SEARCHES } from '../support/long-runs.js';
 import { useService } from '../support/service.js';
 
-/** The form in which names are compared, written a second time. */
-const FORMS: Record<NameRule, (name: string) => string> = {
-  exact: lowerCase,
-  lowercase: lowerCase,
-  // PEP 503: re.sub(r"[-_.]+", "-", name).lower()
-  pypi: (name) => lowerCase(name.split(/[-_.]+/).join('-')),
-  // crates.io: lower case, hyphens for underscores.
-  crates: (name) => lowerCase(name).split('_').join('-'),
-};
-
-/** Names with all kinds of separators and letters, beside generated ones. */
-const AWKWARD = [
-  'Flask-SQLAlchemy', 'typing_extensions', 'typing-ext', 'zope.interface', 'zope..interface', 'zope_._interface', 'ZOPE-INTERFACE', 'a', 'A', '-', '_',
-  '.', '..', '-.-', 'a-', 'a_', '-a', '__a', 'a-b', 'a_b', 'a.b', 'a--b', 'a__b', 'a-_b', 'A_B', 'a_b_', '_a_b', 'a b', 'a/b', 'A/b', '@a_b/c.d', '@A-b/c-d',
-  'ΣΊΣΥΦΟΣ', 'σίσυφος', 'σίσυφοσ', 'İstanbul', 'istanbul', 'ISTANBUL', 'i_stanbul', '🚀_🚀', '🚀.🚀', '🚀-_🚀', 'K_elvin', 'k-elvin', 'ﬁ.x', 'x:y', 'X:Y_',
-  '%2F_', '\u{10400}_', '\u{10428}-', 'top_\u{10FFFF}', 'top-\u{10FFFF}x', `${'_'.repeat(511)}x`, 'é_'.repeat(170),
-]; // prettier-ignore
-
-const SEPARATORS = ['-', '_', '.', '--', '_-', '.-_', ' ', ''];
-
-/** Unique names by a rule, in one of their spellings. */
+/** In one of their spellings. */
 function packagesOf(rule: NameRule): PackageEntry[] {
-  const keyOf = rule === 'exact' ? (name: string) => name : FORMS[rule];
   const generated = registryNames();
-  const names = [...AWKWARD, ...Array.from({ length: 1200 }, () => generated.next().value)];
-  const unique = new Map(names.map((name) => [keyOf(name), name]));
-  return packagesNamed([...unique.values()]);
-}
-
-/** Another spelling of a name, which some rules do not tell apart. */
-function respell(random: () => number, name: string): string {
-  const other = name.replace(/[-_.]+/g, (run) => (random() < 0.5 ? run : pick(random, SEPARATORS)));
-  const spelling = pick(random, [other, other.toUpperCase(), lowerCase(other)]);
-  return spelling === '' || Buffer.byteLength(spelling) > MAX_NAME_BYTES ? name : spelling;
-}
-
-/** Runs tasks, a few at a time. */
-async function atOnce(count: number, task: () => Promise<void>): Promise<void> {
-  let begun = 0;
-  const worker = async () => {
-    while (begun++ < count) await task();
-  };
-  await Promise.all(Array.from({ length: 4 }, worker));
+  return packagesBy(rule, [...AWKWARD_NAMES, ...Array.from({ length: 1200 }, () => generated.next().value)]);
 }
 
 describe('Names by the rule of a registry', function () {
@@ -70,7 +31,6 @@ describe('Names by the rule of a registry', function () {
   /** A snapshot by a rule, and what brute force finds in it. */
   class Comparison {
     readonly packages: PackageEntry[];
-    readonly #oracle: Oracle;
     readonly #byForm: Map<string, PackageEntry>;
     readonly #random = seededRandom(11);
 
@@ -80,44 +40,23 @@ describe('Names by the rule of a registry', function () {
       private readonly snapshot = '',
     ) {
       this.packages = packagesOf(rule);
-      this.#oracle = new Oracle(this.packages, FORMS[rule]);
-      this.#byForm = new Map(this.packages.map((entry) => [this.#keyOf(entry.name), entry]));
-    }
-
-    #keyOf(name: string): string {
-      return this.rule === 'exact' ? name : FORMS[this.rule](name);
+      this.#byForm = new Map(this.packages.map((entry) => [keyOf(rule, entry.name), entry]));
     }
 
     #name(): string {
       // Every other one is awkward: these are few and most likely to fail.
-      const awkward = this.packages.slice(0, AWKWARD.length - 20);
-      return pick(this.#random, this.#random() < 0.5 ? awkward : this.packages).name;
-    }
-
-    #query(): string {
-      const characters = codePoints(respell(this.#random, this.#name()));
-      const length = Math.min(integer(this.#random, 1, Math.max(1, characters.length)), 100);
-      const from = integer(this.#random, 0, Math.max(0, characters.length - length));
-      return characters.slice(from, from + length).join('');
-    }
-
-    async search(): Promise<void> {
-      const text = this.#query();
-      const q = text.trim();
-      const limit = pick(this.#random, [1, 10, 250]);
-      const { service } = suite;
-      if (codePoints(FORMS[this.rule](q)).length < 2)
-        await expectInvalid(service, `/search?q=${encodeURIComponent(text)}&limit=${limit}${this.snapshot}`);
-      else {
-        const page = { text, limit, params: this.snapshot };
-        await expectAsOracle(service, 'search', page, (query) => this.#oracle.search(query));
-      }
+      return this.#random() < 0.5
+        ? pick(this.#random, AWKWARD_NAMES)
+        : pick(this.#random, this.packages).name;
     }
 
     async lookUp(): Promise<void> {
       const names = Array.from({ length: 4 }, () => respell(this.#random, this.#name()));
       const query = names.map((name) => `name=${encodeURIComponent(name)}`).join('&');
-      const results = names.map((name) => ({ name, package: this.#byForm.get(this.#keyOf(name)) ?? null }));
+      const results = names.map((name) => ({
+        name,
+        package: this.#byForm.get(keyOf(this.rule, name)) ?? null,
+      }));
       const { body } = await suite.service.get(`/lookup?${query}${this.snapshot}`);
       expect(body.results, `${this.rule}: ${query}`).to.deep.equal(results);
       for (const { name, package: entry } of results) {
@@ -142,45 +81,23 @@ describe('Names by the rule of a registry', function () {
         expect(pathname, path).to.equal(`/prefix/packages/${encodeURIComponent(entry.name)}`);
       }
     }
-
-    /** @param between runs after the first page. */
-    async walk(between?: () => Promise<unknown>): Promise<void> {
-      let q: string;
-      do q = this.#query().trim();
-      while (codePoints(FORMS[this.rule](q)).length < 2);
-      const all = this.#oracle.search(q);
-      const limit = integer(this.#random, 1, 5) + Math.floor(all.length / 6);
-      const path = `/search?q=${encodeURIComponent(q)}&limit=${limit}${this.snapshot}`;
-      const found = await walk<RankedEntry>(suite.service, path, async (pages) => {
-        if (pages === 1) await between?.();
-      });
-      expect(found, `${this.rule}: ${path}`).to.deep.equal(all);
-    }
   }
 
-  it('are found as brute force finds them, through flips within a rule and from rule to rule', async () => {
+  it('are looked up as brute force finds them, in each snapshot', async () => {
     let before: { comparison: Comparison; id: string } | undefined;
     for (const rule of NAME_RULES) {
       for (let snapshot = 0; snapshot < 2; snapshot++) {
         const comparison = new Comparison(rule);
-        let published: Promise<string> | undefined;
-        const publish = () => (published ??= suite.publish(comparison.packages, { NAME_RULE: rule }));
-        // Walks that begin before the flip end after it.
-        const { comparison: previous } = before ?? {};
-        const crossing = previous && Array.from({ length: 4 }, () => previous.walk(publish));
-        const id = await publish();
-        await Promise.all(crossing ?? []);
+        const id = await suite.publish(comparison.packages, { NAME_RULE: rule });
         if (before !== undefined) {
           // The orders of two rules cannot be compared: a new chain begins.
           const changes = await suite.service.get(`/changes?since=${before.id}`);
           if (before.comparison.rule === rule) expect(changes.body.results).to.deep.equal([]);
           else expectProblem(changes, 410, 'snapshot_gone');
           const pinned = new Comparison(before.comparison.rule, `&snapshot=${before.id}`);
-          for (let i = 0; i < 5; i++) await Promise.all([pinned.search(), pinned.lookUp(), pinned.walk()]);
+          for (let i = 0; i < 5; i++) await pinned.lookUp();
         }
-        await atOnce(RULE_SEARCHES / 2, () => comparison.search());
         await atOnce(RULE_SEARCHES / 8, () => comparison.lookUp());
-        await atOnce((RULE_SEARCHES * 3) / 40, () => comparison.walk());
         const { body } = await suite.service.get('/stats');
         expect(body.name_rule).to.equal(rule === 'exact' ? undefined : rule);
         before = { comparison, id };

@@ -4,6 +4,7 @@ import { changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { Oracle } from '../fixtures/search-oracle.js';
 import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
+import type { Match } from '../../src/search/match.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
@@ -30,11 +31,9 @@ async function feed(service: Service, params = '') {
 function selectorOf(packages: readonly PackageEntry[]) {
   const searched = new Oracle(packages);
   const compared = new SimilarityOracle(packages);
-  return (filter: { q: string; match?: string } | { like: string }) => {
+  return (filter: { q: string; match?: Match } | { like: string }) => {
     if ('like' in filter) return new Set(compared.similar(filter.like).map(({ name }) => name));
-    const most = { exact: 0, prefix: 1, contains: 2 }[filter.match ?? 'contains'] ?? 2;
-    const found = searched.search(filter.q).filter(({ rank }) => rank <= most);
-    return new Set(found.map(({ name }) => name));
+    return new Set(searched.search(filter.q, false, filter.match).map(({ name }) => name));
   };
 }
 
@@ -85,7 +84,9 @@ describe('A watch of few of 5,000 additions', function () {
   it('has a feed of its own, whose entries are those of the feed of all', async () => {
     const all = await feed(suite.service);
     const feeds = await Promise.all(
-      [...queries, 'q=%26%3C%22%C2%A7 +$%26'].map((query) => feed(suite.service, query)),
+      [...queries, 'q=%26%3C%22%C2%A7 +$%26', 'q=ra+zeb&match=words'].map((query) =>
+        feed(suite.service, query),
+      ),
     );
     expect(new Set([all, ...feeds].map(({ id }) => id))).to.have.length(feeds.length + 1);
     expect(feeds.map(({ title }) => title)).to.deep.equal([
@@ -94,6 +95,7 @@ describe('A watch of few of 5,000 additions', function () {
       'New packages of registry.example named “zebra”',
       'New packages of registry.example with a name like “colossus”',
       'New packages of registry.example with “&<"§  $&” in the name',
+      'New packages of registry.example with all words of “ra zeb” in the name',
     ]);
     for (const [i, { feedUrl, headers }] of feeds.entries()) {
       expect(headers.get('ETag')).not.to.equal(all.headers.get('ETag'));
@@ -178,8 +180,9 @@ describe('Watches of 100 random histories', function () {
     { q: family },
     {
       q: pick(random, [`${family}-`, family.slice(1), `${family}-A`]),
-      match: pick(random, ['prefix', 'exact']),
+      match: pick(random, ['prefix', 'exact'] as const),
     },
+    { q: `ab ${family}`, match: 'words' as const },
     { like: family + pick(random, endings) },
     { like: `${family}${pick(random, ['-aa', 'abce', '', '--B'])}` },
   ];

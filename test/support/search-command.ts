@@ -132,8 +132,8 @@ export function describeSearchCommand({ title, line, env, printed, nothing, fail
     });
 
     it('prints when the limit resets', async () => {
-      const { url, get } = await startReplica({ RATE_LIMIT_POINTS: '1' });
-      await get('/stats');
+      const replica = await startReplica({ RATE_LIMIT_POINTS: '1' });
+      await replica.get('/stats');
       const { status, output } = await search(url, ['redis']);
       expect(output).to.match(
         failure('this request costs 1 point, fewer were left, and the limit resets at 20'),

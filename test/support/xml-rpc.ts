@@ -19,12 +19,12 @@ function valueOf(value: Value): string {
 
 /** The structures in a response, or the one of a fault; all values as texts. */
 export function structsOf(xml: string): Record<string, string>[] {
-  return [...xml.matchAll(/<struct>(.*?)<\/struct>/gs)].map(([, struct = '']) =>
-    Object.fromEntries(
-      [...struct.matchAll(/<name>(\w+)<\/name><value>(?:<int>)?([^<]*)/g)].map(([, name, value = '']) => [
-        name,
-        value.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
-      ]),
-    ),
-  );
+  return [...xml.matchAll(/<struct>(.*?)<\/struct>/gs)].map(([, struct = '']) => {
+    const members = struct.matchAll(/<name>(\w+)<\/name><value>(?:<int>)?([^<]*)/g);
+    const decoded = [...members].map(([, name = '', value = '']): [string, string] => [
+      name,
+      value.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+    ]);
+    return Object.fromEntries(decoded);
+  });
 }

@@ -48,7 +48,7 @@ export const CLOSED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Whether scripts of any origin may read responses at a path, including errors. */
-export function isOpen(path: string): boolean {
+function isOpen(path: string): boolean {
   return !CLOSED.has(path);
 }
 

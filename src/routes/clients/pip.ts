@@ -56,7 +56,7 @@ export function pipSearch(catalog: Catalog): Handler {
 }
 
 /** pip ends with a traceback if a version is not one of PEP 440, such as `latest`: that becomes `0+latest`. */
-export function pythonVersion(version: string): string {
+function pythonVersion(version: string): string {
   if (PEP_440.test(version)) return version;
   const parts = version.match(/[a-z\d]+/gi) ?? [];
   return parts.length === 0 ? '0' : `0+${parts.join('.')}`;
