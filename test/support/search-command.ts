@@ -134,7 +134,7 @@ export function describeSearchCommand({ title, line, env, printed, nothing, fail
     it('prints when the limit resets', async () => {
       const replica = await startReplica({ RATE_LIMIT_POINTS: '1' });
       await replica.get('/stats');
-      const { status, output } = await search(url, ['redis']);
+      const { status, output } = await search(replica.url, ['redis']);
       expect(output).to.match(
         failure('this request costs 1 point, fewer were left, and the limit resets at 20'),
       );

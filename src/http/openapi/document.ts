@@ -131,7 +131,7 @@ function describe(
     description,
     ...(params && { parameters: components.params(path, params) }),
     ...(call && {
-      requestBody: { description: call.description, required: true, content: components.content(call) },
+      requestBody: { description: call.description, content: components.content(call) },
     }),
     responses: {
       ...components.problems(codes, errors?.body),
