@@ -58,7 +58,7 @@ const composer: SearchCommand = {
   printed: (name, _version, description) => [`${name} ${description}`],
   nothing: {
     status: 0,
-    output: /^(Warning: Accessing 127\.0\.0\.1 over http which is an insecure protocol\. )?$/,
+    output: /^(Warning: Accessing 127\.0\.0\.1 over http which is an insecure protocol\.)?$/,
   },
   failure: (detail) => new RegExp(`Warning from \\S+: ${detail}`),
 };
