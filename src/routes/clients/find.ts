@@ -31,7 +31,7 @@ interface Wanted {
 }
 
 interface Found {
-  entries: readonly (PackageEntry & { description?: string })[];
+  entries: readonly (PackageEntry & { description?: string | undefined })[];
   /** As in `/search`: at most `MAX_TOTAL`. */
   total: number;
   /** When the snapshot was taken. */
