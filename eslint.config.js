@@ -130,6 +130,7 @@ export default tseslint.config(
       'test/browser/browser.ts',
       'bench/*.ts',
       'test/deploy/images/offline.ts',
+      'test/api/package-managers/**',
       'test/api/schemathesis/run.ts',
     ],
     rules: { 'no-restricted-properties': 'off' },

@@ -24,6 +24,7 @@ prepare() {
 if [ "${1:-}" = nightly ]; then
   node scripts/setup.mjs --build
   prepare
+  command -v composer >/dev/null || apt-get install -y -qq --no-install-recommends composer php-curl
   source scripts/test-runs.sh
   # One after the other, because most of them measure.
   run guard npm run --silent bench:guard
@@ -37,7 +38,8 @@ if [ "${1:-}" = nightly ]; then
   run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
   run containers scripts/with-docker.sh npm test --silent -- containers-all
   run kubernetes-score npm test --silent -- kubernetes-score
-  conclude guard mutation page soak upgrade cluster names histories containers kubernetes-score
+  run package-managers npm test --silent -- package-managers
+  conclude guard mutation page soak upgrade cluster names histories containers kubernetes-score package-managers
 fi
 
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then

@@ -40,8 +40,8 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
 
 /**
  * Sends the response of the request's handler. Without a handler, sends the response that the next middleware leaves in
- * the state of the request, by default 404. An error becomes `application/problem+json` (RFC 9457). An error that maps
- * to no problem is a defect: it is logged in full, and the response is a 500 `internal` without details.
+ * the state of the request, by default 404. An error becomes `application/problem+json` (RFC 9457), or what the endpoint's
+ * client expects. An error that maps to no problem is a defect: it is logged in full, and the response is a 500 `internal` without details.
  */
 export function respond(
   handlerOf: (ctx: Context) => Handler | undefined,
@@ -60,7 +60,7 @@ export function respond(
     } catch (error) {
       const problem = error instanceof Problem ? error : toProblem(error);
       if (problem.status >= 500) logProblem(log, problem, ctx);
-      state.response = problemResponse(problem);
+      state.response = (state.errorResponse ?? problemResponse)(problem);
     }
     send(ctx, state.response);
   };

@@ -5,7 +5,7 @@ import type { SnapshotExports } from '../search/snapshot-exports.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { BypassTokens } from '../http/auth/bypass-token.js';
-import { isOpen, preflight } from '../http/response/browser-policy.js';
+import { CLOSED, preflight } from '../http/response/browser-policy.js';
 import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../read/snapshot-read.js';
 import { RateLimit, type Cost, type RateLimitDeps } from '../http/limits/rate-limit.js';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi/document.js';
@@ -16,6 +16,10 @@ import { Problem } from '../http/problems/problem.js';
 import type { Registry } from '../registry/registry.js';
 import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
+import { cargo, cargoConfig } from './clients/cargo.js';
+import { composer, composerConfig } from './clients/composer.js';
+import { npm } from './clients/npm.js';
+import { pipOperation, pipSearch } from './clients/pip.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation, type ShownCosts } from './debug-ip.js';
 import { exportOperation, EXPORTS_PER_WINDOW, exportSnapshot } from './export.js';
@@ -76,6 +80,7 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
     cost?: Cost,
   ): Endpoint => ({ operation, handler: read(steps), limit: reading, cost });
 
+  const publicUrlOf = publicUrlReader(config.publicUrl, config.trustedProxies);
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping },
     '/health': { operation: healthOperation, handler: health(snapshots) },
@@ -97,10 +102,13 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
       '/changes': ofSnapshot(changesOperation, changes(catalog), NAME_FILTER_COST),
       '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug), NAME_FILTER_COST),
     }),
-    '/opensearch.xml': {
-      operation: openSearchOperation,
-      handler: openSearch(slug, publicUrlReader(config.publicUrl, config.trustedProxies)),
-    },
+    '/-/v1/search': ofSnapshot(npm.operation, npm.steps(catalog)),
+    '/config.json': cargoConfig(publicUrlOf),
+    '/api/v1/crates': ofSnapshot(cargo.operation, cargo.steps(catalog)),
+    '/pypi': { operation: pipOperation, handler: pipSearch(catalog), limit: reading },
+    '/packages.json': composerConfig(publicUrlOf),
+    '/search.json': ofSnapshot(composer.operation, composer.steps(catalog)),
+    '/opensearch.xml': { operation: openSearchOperation, handler: openSearch(slug, publicUrlOf) },
     '/debug-ip': {
       operation: debugIpOperation,
       handler: debugIp(reading, () => costsOf(endpoints, reading)),
@@ -131,7 +139,8 @@ export function exactPaths(endpoints: Endpoints): (ctx: Context) => Handler | un
     const handler = handlers.get(path);
     if (handler !== undefined) state.route = path;
     // A HEAD request must not issue a token or start a rebuild.
-    return method === 'GET' || (method === 'HEAD' && isOpen(path)) ? handler : undefined;
+    const only = CLOSED.get(path);
+    return method === (only ?? 'GET') || (method === 'HEAD' && only === undefined) ? handler : undefined;
   };
 }
 
@@ -160,19 +169,22 @@ export function otherPaths(
 export const unhandled: Middleware<RequestState, RouterContext> = (ctx) => {
   const { state, path, matched } = ctx;
   state.route ??= matched?.[0]?.name;
-  if (!isOpen(path)) {
-    const detail = 'this path supports GET only';
-    throw new Problem('method_not_allowed', { detail, headers: { Allow: 'GET' } });
+  const only = CLOSED.get(path);
+  if (only !== undefined) {
+    const detail = `this path supports ${only} only`;
+    throw new Problem('method_not_allowed', { detail, headers: { Allow: only } });
   }
   const response = preflight(ctx);
   if (response !== undefined) state.response = response;
   else if (state.route !== undefined) throw new Problem('method_not_allowed');
 };
 
-function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
-  if (limit === undefined || limit.isOff) return handler;
+function limited({ operation, handler, limit, cost = 1 }: Endpoint): Handler {
+  const { errors } = operation;
+  if ((limit === undefined || limit.isOff) && errors === undefined) return handler;
   return async (ctx) => {
-    await limit.count(ctx, cost);
+    ctx.state.errorResponse = errors?.respond;
+    if (limit?.isOff === false) await limit.count(ctx, cost);
     return await handler(ctx);
   };
 }

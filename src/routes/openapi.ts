@@ -8,7 +8,7 @@ import { PACKAGE_EXAMPLE } from './schemas.js';
 const QUERY = 'redis-redisearch';
 
 /** An introduction to the API, and rules that apply to all requests, in Markdown. */
-export const OVERVIEW = `Lists all package names of a registry, and finds them by any part. All operations are \`GET\`.
+export const OVERVIEW = `Lists all package names of a registry, and finds them by any part. All operations are \`GET\`, except \`pip search\`.
 
 ## A first request
 

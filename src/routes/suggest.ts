@@ -14,20 +14,21 @@ export const SUGGESTIONS_TYPE = 'application/x-suggestions+json';
 
 const MAX_SUGGESTIONS = 10;
 
-const suggestParams = z.object({
-  q: z
-    .string('is required')
-    .refine(
-      (text) => codePoints(trimWhiteSpace(text)).length <= MAX_LENGTH,
-      `must have at most ${MAX_LENGTH} characters`,
-    )
-    .meta({
-      description:
-        `Part of a name, or up to ${MAX_WORDS} words: at most ${MAX_LENGTH} characters after trimming. ` +
-        `Words of less than ${MIN_LENGTH} characters are left out.`,
-      examples: ['redis'],
-    }),
-});
+/** Text that a person types, or passes to a command: `typedQuery` reduces it. */
+export const typedText = z
+  .string('is required')
+  .refine(
+    (text) => codePoints(trimWhiteSpace(text)).length <= MAX_LENGTH,
+    `must have at most ${MAX_LENGTH} characters`,
+  )
+  .meta({
+    description:
+      `Part of a name, or up to ${MAX_WORDS} words: at most ${MAX_LENGTH} characters after trimming. ` +
+      `Words of less than ${MIN_LENGTH} characters are left out.`,
+    examples: ['redis'],
+  });
+
+const suggestParams = z.object({ q: typedText });
 
 /** The package fields in a response. Each field has its own list. */
 const LISTED = ['name', 'version', 'url'] as const;

@@ -17,10 +17,17 @@ const ENDPOINTS = [
   '/export',
   '/changes',
   '/changes.atom',
+  '/-/v1/search?text=alpha',
+  '/config.json',
+  '/api/v1/crates?q=alpha',
+  '/packages.json',
+  '/search.json?q=alpha',
   '/opensearch.xml',
   '/debug-ip',
   '/openapi.json',
 ];
+/** Answers a GET with 405. */
+const POST_ENDPOINT = '/pypi';
 const SECRET_ENDPOINTS = ['/get-bypass?secret=wrong', '/rebuild?secret=wrong'];
 
 interface Integer {
@@ -41,7 +48,7 @@ describe('Responses to browsers', function () {
 
   describe('by their headers', () => {
     it('allow only reading of responses', async () => {
-      for (const path of [...ENDPOINTS, ...SECRET_ENDPOINTS, '/nowhere', '/search?q=a']) {
+      for (const path of [...ENDPOINTS, ...SECRET_ENDPOINTS, POST_ENDPOINT, '/nowhere', '/search?q=a']) {
         const { headers } = await get(path);
         expect(headers.get('Content-Security-Policy'), path).to.equal(
           "default-src 'none';frame-ancestors 'none'",
@@ -115,7 +122,7 @@ describe('Responses to browsers', function () {
       );
     }
     expect(Object.keys((document as { paths: object }).paths)).to.have.members(
-      [...ENDPOINTS, ...SECRET_ENDPOINTS].map((path) =>
+      [...ENDPOINTS, ...SECRET_ENDPOINTS, POST_ENDPOINT].map((path) =>
         path.replace(/\?.*/, '').replace('/redis', '/{name}'),
       ),
     );

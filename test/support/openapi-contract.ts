@@ -20,15 +20,13 @@ interface ResponseObject {
 }
 
 interface Document {
-  paths: Record<
-    string,
-    {
-      get: {
-        parameters?: ({ schema: { examples?: unknown[] } } | Reference)[];
-        responses: Record<string, ResponseObject | Reference>;
-      };
-    }
-  >;
+  paths: Record<string, { get?: Operation; post?: Operation }>;
+}
+
+interface Operation {
+  parameters?: ({ schema: { examples?: unknown[] } } | Reference)[];
+  requestBody?: { content: Record<string, MediaType> };
+  responses: Record<string, ResponseObject | Reference>;
 }
 
 /** Statuses of paths and methods that are not in the document. */
@@ -118,8 +116,11 @@ class OpenApiContract {
 
   /** Fails if an example does not match its schema, or is missing. */
   checkExamples(): void {
-    for (const [path, { get }] of Object.entries(this.document.paths)) {
-      for (const { schema } of (get.parameters ?? []).map((parameter) => this.#resolve(parameter))) {
+    for (const path of Object.keys(this.document.paths)) {
+      const operation = this.#operationOf(path);
+      for (const { schema, example } of Object.values(operation?.requestBody?.content ?? {}))
+        this.#validate(`the example of a body for ${path}`, example, schema);
+      for (const { schema } of (operation?.parameters ?? []).map((parameter) => this.#resolve(parameter))) {
         for (const example of schema.examples ?? [])
           this.#validate(`the example of a parameter at ${path}`, example, schema);
       }
@@ -133,8 +134,13 @@ class OpenApiContract {
   }
 
   #responsesOf(path: string): Record<string, ResponseObject> {
-    const responses = Object.entries(this.document.paths[path]?.get.responses ?? {});
+    const responses = Object.entries(this.#operationOf(path)?.responses ?? {});
     return Object.fromEntries(responses.map(([status, response]) => [status, this.#resolve(response)]));
+  }
+
+  #operationOf(path: string): Operation | undefined {
+    const { get, post } = this.document.paths[path] ?? {};
+    return get ?? post;
   }
 
   #resolve<Part extends object>(part: Part | Reference): Part {

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { Problem, PROBLEMS, type ProblemCode } from '../problems/problem.js';
 import { REQUEST_ID } from '../request/request-context.js';
 import { HEADERS, type HeaderName } from '../response/response-headers.js';
+import type { ErrorForm, ResponseDescription } from './document.js';
 
 export type Json = Record<string, unknown>;
 
@@ -58,37 +59,53 @@ export class OpenApiComponents {
     return Object.fromEntries(described) as Json;
   }
 
-  /** Responses that report problems, by status. Several problems may share a status. */
-  problems(all: readonly ProblemCode[]): Json {
+  /** The content of a response or a request, by its type. */
+  content(body: Omit<ResponseDescription, 'description'>): Json {
+    const { contentType = 'application/json', schema, example, otherTypes } = body;
+    const examples = Object.entries({ [contentType]: example, ...otherTypes });
+    return Object.fromEntries(
+      examples.map(([type, one]) => [type, { schema: this.schema(schema), example: one }]),
+    );
+  }
+
+  /**
+   * Responses that report problems, by status. Several problems may share a status.
+   * @param form of the bodies, if they are not `application/problem+json`.
+   */
+  problems(all: readonly ProblemCode[], form?: ErrorForm['body']): Json {
     const statuses = new Set(all.map((code) => PROBLEMS[code].status));
     const described = Array.from(statuses, (status) => {
       const codes = all.filter((code) => PROBLEMS[code].status === status);
-      return [status, this.#problemResponse(status, codes)];
+      return [status, this.#problemResponse(status, codes, form)];
     });
     return Object.fromEntries(described) as Json;
   }
 
-  #problemResponse(status: number, codes: readonly ProblemCode[]): Json {
-    const name = codes.map(pascalCase).join('Or');
+  #problemResponse(status: number, codes: readonly ProblemCode[], form: ErrorForm['body']): Json {
+    const name = `${codes.map(pascalCase).join('Or')}${form?.schema.meta()?.id ?? ''}`;
     // An earlier endpoint with the same problems has already added this response.
     if (name in this.parts.responses) return { $ref: `#/components/responses/${name}` };
-    const examples = codes.map((code) => {
-      const value = { ...new Problem(code).body, ...this.members[code]?.example };
-      return [code, this.#add('examples', code, { value })];
-    });
     return this.#add('responses', name, {
       description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].description}`).join('; '),
       headers: this.headers(true, [
         ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
         ...(codes.includes('unknown_package') ? (['X-Snapshot'] as const) : []),
       ]),
-      content: {
-        'application/problem+json': {
-          schema: this.schema(problemSchema(status, this.members)),
-          examples: Object.fromEntries(examples) as Json,
-        },
-      },
+      content: form
+        ? this.content(form)
+        : { 'application/problem+json': this.#problemContent(status, codes) },
     });
+  }
+
+  #problemContent(status: number, codes: readonly ProblemCode[]): Json {
+    const examples = codes.map((code) => {
+      const value = { ...new Problem(code).body, ...this.members[code]?.example };
+      return [code, this.#add('examples', code, { value })];
+    });
+    return {
+      schema: this.schema(problemSchema(status, this.members)),
+      examples: Object.fromEntries(examples) as Json,
+    };
   }
 
   #add(kind: keyof OpenApiComponents['parts'], name: string, part: Json): Json {

@@ -1,7 +1,8 @@
 import type * as z from 'zod';
 import { OpenApiComponents, type Json, type ProblemMembers } from './components.js';
-import { PROBLEMS, type ProblemCode } from '../problems/problem.js';
+import { PROBLEMS, type Problem, type ProblemCode } from '../problems/problem.js';
 import type { HeaderName } from '../response/response-headers.js';
+import type { BodyResponse } from '../response/response.js';
 
 /** A response other than a problem. */
 export interface ResponseDescription {
@@ -16,8 +17,16 @@ export interface ResponseDescription {
   headers?: readonly HeaderName[];
 }
 
+/** The form of errors for a client that does not know problems (RFC 9457). */
+export interface ErrorForm {
+  /** The body of a response with the status of the problem. Without it, `response` of the operation includes errors. */
+  body?: { schema: z.ZodType; example: unknown };
+  respond: (problem: Problem) => BodyResponse;
+}
+
 const TAGS = {
   Search: 'Packages by a part of their name, by exact names, and by names that look alike.',
+  Clients: 'The search commands of package managers.',
   Snapshot: 'All packages, page by page or as a file, and what has changed.',
   Service: 'Whether the service works, and with which data.',
   Access: 'Rate limits, and what needs a secret.',
@@ -30,6 +39,8 @@ export interface Operation {
   tag: keyof typeof TAGS;
   summary: string;
   description: string;
+  /** The body of a request. An operation with a body is a POST. */
+  call?: ResponseDescription;
   /** Schema that parses the path and query parameters. */
   params?: z.ZodObject;
   /** Status of `response`; 200 by default. */
@@ -40,6 +51,8 @@ export interface Operation {
   /** Descriptions of responses without a body, by status: Node sends them before a request reaches a route. */
   emptyResponses?: Record<number, string>;
   problems?: readonly ProblemCode[];
+  /** By default, errors are problems. */
+  errors?: ErrorForm;
   /** Additional members of problems. */
   members?: ProblemMembers;
 }
@@ -62,7 +75,7 @@ export function openApiDocument(
   const components = new OpenApiComponents(Object.assign({}, ...members) as ProblemMembers);
   const paths = Object.entries(endpoints).map(([path, endpoint]) => [
     path,
-    { get: describe(path, endpoint, components) },
+    { [endpoint.operation.call ? 'post' : 'get']: describe(path, endpoint, components) },
   ]);
   const always = PROBLEMS_OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``);
   return {
@@ -97,21 +110,17 @@ function describe(
   { operation, limit }: DescribedEndpoint,
   components: OpenApiComponents,
 ): Json {
-  const { id, tag, summary, description, params, problems = [] } = operation;
+  const { id, tag, summary, description, call, params, problems = [], errors } = operation;
   const { status = 200, response: success, otherResponses, emptyResponses = {} } = operation;
   const limited = limit !== undefined;
-  const codes = [...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal' as const];
+  const all = [...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal' as const];
+  const codes = errors && !errors.body ? [] : all;
   const described = Object.entries({ [status]: success, ...otherResponses }).map(([code, response]) => [
     code,
     {
       description: response.description,
       headers: components.headers(limited, response.headers),
-      content: Object.fromEntries(
-        Object.entries({
-          [response.contentType ?? 'application/json']: response.example,
-          ...response.otherTypes,
-        }).map(([type, example]) => [type, { schema: components.schema(response.schema), example }]),
-      ),
+      content: components.content(response),
     },
   ]);
   const empty = Object.entries(emptyResponses).map(([code, text]) => [code, { description: text }]);
@@ -121,6 +130,12 @@ function describe(
     summary,
     description,
     ...(params && { parameters: components.params(path, params) }),
-    responses: { ...components.problems(codes), ...(Object.fromEntries([...described, ...empty]) as Json) },
+    ...(call && {
+      requestBody: { description: call.description, content: components.content(call) },
+    }),
+    responses: {
+      ...components.problems(codes, errors?.body),
+      ...(Object.fromEntries([...described, ...empty]) as Json),
+    },
   };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ParameterizedContext } from 'koa';
 import type { BypassTokens } from '../auth/bypass-token.js';
+import type { Problem } from '../problems/problem.js';
 import type { ClientAddress, ReadClientAddress } from './client-address.js';
 import type { HttpResponse } from '../response/response.js';
 
@@ -36,6 +37,8 @@ export class RequestState {
   route: string | undefined;
   /** Whether the response is part of the web page, which has other security headers. */
   isPage = false;
+  /** Responds to an error; undefined for `application/problem+json`. */
+  errorResponse: ((problem: Problem) => HttpResponse) | undefined;
 
   constructor(
     private readonly request: IncomingMessage,

@@ -40,9 +40,16 @@ const CORS = {
   'Access-Control-Expose-Headers': '*',
 };
 
-/** Whether scripts of any origin may read responses at a path, including errors. Paths with a secret are not open. */
-export function isOpen(path: string): boolean {
-  return path !== '/get-bypass' && path !== '/rebuild';
+/** The paths that support no other method than this one, by path. Scripts of other origins may not use them. */
+export const CLOSED: ReadonlyMap<string, string> = new Map([
+  ['/get-bypass', 'GET'],
+  ['/rebuild', 'GET'],
+  ['/pypi', 'POST'],
+]);
+
+/** Whether scripts of any origin may read responses at a path, including errors. */
+function isOpen(path: string): boolean {
+  return !CLOSED.has(path);
 }
 
 const FIELDS = {
