@@ -21,9 +21,13 @@ const MEMBER_TEXT = /^methodCall params param value struct member value( array d
 export async function readCall(request: IncomingMessage) {
   const received = Buffer.alloc(MAX_CALL_BYTES);
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    chunk.copy(received, bytes);
-    bytes += chunk.length;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      chunk.copy(received, bytes);
+      bytes += chunk.length;
+    }
+  } catch {
+    throw invalidCall('was cut off');
   }
   if (bytes > MAX_CALL_BYTES) throw invalidCall(`has more than ${MAX_CALL_BYTES} bytes`);
   const body = received.subarray(0, bytes);

@@ -20,4 +20,13 @@ describe('A call of XML-RPC', () => {
     const { members } = await readCall(request);
     expect(members.get('name')).to.deep.equal(['redis']);
   });
+
+  it('is invalid if the connection ends in its body', async () => {
+    const request = requestOf(function* () {
+      yield Buffer.from('<methodCall>');
+      throw Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
+    });
+    const error = await readCall(request).catch((error: unknown) => error);
+    expect(error).to.include({ code: 'invalid_parameter', message: 'the call was cut off' });
+  });
 });
