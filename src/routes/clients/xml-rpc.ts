@@ -13,8 +13,8 @@ const MEMBER_TEXT = /^methodCall params param value struct member value( array d
 
 /**
  * Reads a call of XML-RPC. Knows no entities but those of XML itself. The rest of a body that is too large is received
- * and dropped, because a client that is still sending would not read the response. Chunks are copied, because each chunk
- * of one byte holds hundreds.
+ * and dropped, because a client that is still sending would not read the response. Chunks are copied, because one of a
+ * single byte holds hundreds.
  * @returns the method, and the texts of each member of the structures among the parameters.
  * @throws {Problem} 400
  */

@@ -9,7 +9,7 @@ function requestOf(chunks: () => Generator<Buffer>): IncomingMessage {
 }
 
 describe('A call of XML-RPC', () => {
-  it('is copied as it arrives, because each chunk of one byte holds hundreds', async () => {
+  it('is copied as it arrives, because a chunk of one byte holds hundreds', async () => {
     const request = requestOf(function* () {
       const chunk = Buffer.alloc(1);
       for (const byte of Buffer.from(callOf('search', { name: ['redis'] }))) {
