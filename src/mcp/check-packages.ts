@@ -54,7 +54,7 @@ export async function checkPackages(
   const asked = [...new Set([...candidates].flat(2))];
   const { found, namesOfUrls } = await reader.lookup(asked.filter((name) => faultOf(name) === undefined));
   const nameOf = (name: string) =>
-    namesOfUrls.get(name) ??
+    namesOfUrls.get(candidates.get(name)?.[0] ?? name) ??
     [name, ...(candidates.get(name) ?? [])].find((one) => found.has(one)) ??
     candidates.get(name)?.[0];
   const checked = [...new Set(names.map(nameOf))].filter((name) => name !== undefined);

@@ -38,9 +38,13 @@ export function nameIn(text: string): string | undefined {
 /** An architecture or a release of Debian after a name, as in `libc6:amd64` and `curl/bookworm-backports`. */
 const QUALIFIER = /(?<=[^:/])[:/][a-z][a-z\d_-]*$/;
 
+/** A package URL, perhaps quoted as in a bill of materials. Qualifiers and subpath are left out. */
+const PACKAGE_URL = /^["'`“‘]?pkg:([^"'`”’?#]*)/i;
+
 /** The possible names in a text: the name, then the name without an architecture or a release. Or a package URL. */
 export function candidatesIn(text: string): string[] {
-  if (text.startsWith('pkg:')) return [text];
+  const [, rest] = PACKAGE_URL.exec(text) ?? [];
+  if (rest !== undefined) return [`pkg:${rest}`];
   const name = nameIn(text);
   return name === undefined ? [] : [...new Set([name, name.replace(QUALIFIER, '')])];
 }

@@ -84,11 +84,11 @@ describe('The API client of the MCP server', () => {
   });
 
   it('takes the package that has the name by the rule of the registry', async () => {
-    const redis = { no: 1, name: 'redis-py', version: '1', url: 'https://registry.example/redis-py' };
+    const redis = { name: 'redis-py', version: '1', url: 'https://registry.example/redis-py' };
     const other = { ...redis, name: 'redispy', distance: 0 };
     respond = (response) => {
       const isLookup = asked.at(-1)?.url?.startsWith('/base/lookup') === true;
-      json(response, { results: isLookup ? [{ name: 'Redis_Py', package: redis }] : [other] });
+      json(response, { results: isLookup ? [{ name: 'Redis_Py', package: { no: 1, ...redis } }] : [other] });
     };
     expect(await checkPackages(await reader(), ['Redis_Py'], false)).to.deep.equal([
       { name: 'Redis_Py', status: 'exists', package: redis, look_alikes: undefined },

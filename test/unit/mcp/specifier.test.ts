@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { nameIn } from '../../../src/mcp/specifier.js';
+import { candidatesIn, nameIn } from '../../../src/mcp/specifier.js';
 
 /** Texts, by the name in them. */
 const TEXTS: Record<string, string[]> = {
@@ -69,5 +69,10 @@ describe('The name in a text', () => {
 
   it('is none in addresses, paths, lists of names and other syntax', () => {
     for (const text of NAMELESS) expect(nameIn(text), text).to.equal(undefined);
+  });
+
+  it('is in a package URL, which may be quoted or in upper case', () => {
+    for (const text of ['pkg:npm/a@1', '"pkg:npm/a@1",', "'pkg:npm/a@1?b=c'", 'PKG:npm/a@1#d'])
+      expect(candidatesIn(text), text).to.deep.equal(['pkg:npm/a@1']);
   });
 });

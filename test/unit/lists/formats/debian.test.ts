@@ -28,9 +28,9 @@ describe('The format debian', () => {
       XZ,
     );
     expect(rows).to.deep.equal([
-      { name: 'b', version: '1.0-10' },
-      { name: 'a', version: '2:0~' },
-      { name: 'c', version: '1' },
+      { name: 'b', version: '1.0-10', description: 'x' },
+      { name: 'a', version: '2:0~', description: '' },
+      { name: 'c', version: '1', description: '' },
     ]);
   });
 
@@ -46,8 +46,8 @@ describe('The format debian', () => {
     for (const blank of [' ', '\t', '  \r']) {
       const stanzas = `${blank}\nPackage: a\nDescription: x\n y\n${blank}\nVersion: 1\r\n\r\n${blank}\nPackage: b\nVersion: 2\n\n${blank}\n`;
       expect(await convertFrom(stanzas)).to.deep.equal([
-        { name: 'a', version: '1' },
-        { name: 'b', version: '2' },
+        { name: 'a', version: '1', description: 'x' },
+        { name: 'b', version: '2', description: '' },
       ]);
     }
   });
