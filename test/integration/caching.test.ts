@@ -128,13 +128,15 @@ describe('Responses', function () {
       '{"page":3,"limit":1,"results":[{ "no":3,"name":"beta","version":"1.0.0","url":"https://registry.example/beta"}]}',
     '/stats': (slug) =>
       `{"total_${slug}_packages":${NAMES.length},"source":"registry.example","note":"The data is a snapshot that is updated ` +
-      'periodically; this one was taken at TIME, AGE."}',
+      'periodically; this one was taken at TIME, AGE.","taken_at":"TIME"}',
   };
 
   it('have the format of FORMAT_VERSION', async () => {
     for (const [path, expected] of Object.entries(EXPECTED)) {
       const { text } = await suite.service.get(path);
-      const written = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME').replace(/, [\w ]+ ago\./, ', AGE.');
+      const written = text
+        .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+        .replace(/, [\w ]+ ago\./, ', AGE.');
       expect(written, 'raise FORMAT_VERSION with every change').to.equal(expected(suite.service.slug));
     }
   });

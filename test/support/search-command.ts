@@ -34,9 +34,10 @@ const PACKAGES = packagesNamed(['python-redis', 'redis-a&b-python', 'redis-py', 
   }),
 );
 
-/** Variables that keep the user's own configuration out, and make the programs fail instead of waiting. */
-function environmentIn(folder: string): Record<string, string> {
+/** Variables that keep other configuration out, also that of `npm test`, and make the programs fail instead of waiting. */
+function environmentIn(folder: string): NodeJS.ProcessEnv {
   return {
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name))),
     CARGO_HOME: join(folder, 'cargo'),
     RUSTUP_HOME: process.env['RUSTUP_HOME'] ?? join(process.env['HOME'] ?? '', '.rustup'),
     COMPOSER_HOME: join(folder, 'composer'),
@@ -93,7 +94,7 @@ export function describeSearchCommand({ title, line, env, printed, nothing, fail
 
     async function search(base: string, words: string[], others: Record<string, string> = {}) {
       const [program = '', ...args] = await line(base, words, folder);
-      const variables = { ...process.env, ...environmentIn(folder), ...env, ...others };
+      const variables = { ...environmentIn(folder), ...env, ...others };
       return await new Promise<{ status: number; stdout: string; output: string }>((resolve) => {
         execFile(program, args, { cwd: folder, env: variables, timeout: 50_000 }, (error, stdout, stderr) => {
           const status = error === null ? 0 : Number(error.code);

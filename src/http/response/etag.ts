@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
  * headers, such as a new member or a different order of results. A newer release may serve the same index. Without the
  * increment, clients would then get 304 for a changed response.
  */
-export const FORMAT_VERSION = 6;
+export const FORMAT_VERSION = 7;
 
 /**
  * Equal for equal requests to the same snapshot, on all replicas with the same format. The tag is weak, because it
