@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { generatedPackages, writePackages } from '../test/fixtures/generated-dataset.js';
 import { makeQueries } from '../test/fixtures/queries.js';
 import { pick, seededRandom } from '../test/fixtures/random.js';
-import { PHASES, type Phase } from '../src/rebuild/process/progress.js';
+import { PHASES, type Phase } from '../src/rebuild/progress.js';
 import type { PackageEntry } from '../src/snapshot/package-document.js';
 import { timed } from './goals.js';
 import { SECRET, searchPath, startRebuildable } from './load.js';

@@ -6,7 +6,7 @@ import { sampleNames } from '../test/fixtures/generated-dataset.js';
 import { KINDS, makeQueries, type Kind, type Query } from '../test/fixtures/queries.js';
 import { pick, seededRandom } from '../test/fixtures/random.js';
 import { mean, median, percentile } from '../test/fixtures/statistics.js';
-import { PHASES } from '../src/rebuild/process/progress.js';
+import { PHASES } from '../src/rebuild/progress.js';
 import { browseRounds } from './browse-pages.js';
 import { changeCount, measureRebuild, readChanges, startOnChanged } from './changed-snapshot.js';
 import { barChart } from './chart.js';

@@ -10,6 +10,7 @@ import { describeCrash, endOnCrash } from '../src/util/uncaught-errors.js';
 import { createLogger, terminalOutput } from '../src/util/log.js';
 import { createRedactor } from '../src/util/redact.js';
 import { startServer, type RunningServer } from '../src/server.js';
+import type { RebuildState } from '../src/rebuild/state.js';
 import { differingVariables } from '../src/rebuild/built-from.js';
 import { checkRedis } from './check-redis.js';
 import { SetupError } from './service.js';
@@ -54,7 +55,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const bar = new ProgressBar(process.stdout, signal);
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, { secrets, destination: await terminalOutput() });
-  const server = await startServer(config, { log, env: variables, onRebuild: bar.show }).catch(
+  const server = await startServer(config, { log, env: variables, onState: showIn(bar) }).catch(
     (error: unknown) => {
       const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
       // Another program may have taken the port after `assertPortFree`.
@@ -76,6 +77,13 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   }
   bar.end();
   printGreeting(server, exportOf({ ...withoutEmpty(env), ...addresses }));
+}
+
+/** Shows the phase and the counts of a state. */
+function showIn(bar: ProgressBar): (state: RebuildState) => void {
+  return ({ phase, ...counts }) => {
+    if (phase !== undefined) bar.show({ phase, ...counts });
+  };
 }
 
 /** Starts the engines whose addresses are not set. @returns their addresses, as variables. */
@@ -144,11 +152,10 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
   for (;;) {
     signal.throwIfAborted();
     if (snapshots.state === 'present') return;
-    if (rebuilds.lastFailure !== undefined) {
-      throw new SetupError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
-    }
+    if (rebuilds.last?.outcome === 'failed')
+      throw new SetupError(`the snapshot could not be loaded: ${rebuilds.last.reason}`);
     if (snapshots.stateReason !== undefined) throw new SetupError(snapshots.stateReason);
-    if (rebuilds.progress !== undefined) deadline = Date.now() + LOAD_START_TIMEOUT_MS;
+    if (rebuilds.isRunning) deadline = Date.now() + LOAD_START_TIMEOUT_MS;
     if (Date.now() > deadline) throw new SetupError('the snapshot was not loaded in time');
     await pause(100, undefined, { signal });
   }
@@ -168,13 +175,14 @@ function changedVariables({ snapshots }: RunningServer, config: Config, env: Nod
  * current snapshot is still served.
  */
 async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
-  const started = await rebuilds.start({ force: true });
-  if (!started.accepted) return;
+  const { ended } = await rebuilds.start({ force: true });
+  if (ended === undefined) return;
   signal.throwIfAborted();
   // Does not wait for the load after an abort: `server.stop()` stops the load.
-  const outcome = await Promise.race([started.outcome, once(signal, 'abort')]);
+  await Promise.race([ended, once(signal, 'abort')]);
   signal.throwIfAborted();
-  if ('failure' in outcome) print(`It could not be loaded: ${outcome.failure.reason}`);
+  const { outcome, reason } = await ended;
+  if (outcome === 'failed') print(`It could not be loaded: ${reason}`);
 }
 
 /** The `export` line for another terminal, and a comment that names the omitted variables with secrets. */

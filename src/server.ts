@@ -16,8 +16,7 @@ import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors } from './metrics/collectors.js';
 import { connect, type Connections } from './rebuild/rebuild-context.js';
-import type { ProgressReport } from './rebuild/process/progress.js';
-import type { RebuildService } from './rebuild/process/rebuild-service.js';
+import type { RebuildService, RebuildServiceOptions } from './rebuild/rebuild-service.js';
 import { Registry } from './registry/registry.js';
 import { reportWrongVersion } from './elasticsearch/connection-check.js';
 
@@ -41,12 +40,10 @@ export interface RunningServer {
   stop(): Promise<boolean>;
 }
 
-interface ServerOptions {
+interface ServerOptions extends Pick<RebuildServiceOptions, 'output' | 'onState'> {
   log: Logger;
   /** The environment variables that the configuration was read from. Rebuilds read them, too. */
   env: NodeJS.ProcessEnv;
-  /** Called with the progress of rebuilds. */
-  onRebuild?: (report: ProgressReport) => void;
 }
 
 /**
@@ -56,11 +53,10 @@ interface ServerOptions {
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
   const { redisUrl } = config;
-  const rebuildConnections = await connect(config, log, 'no rebuild can start');
+  const rebuildConnections = connect(config);
   const limitsRedis = redisUrl === undefined ? undefined : await connectForLimits(redisUrl, log);
   const connections = { ...rebuildConnections, limitsRedis };
-  if (limitsRedis === undefined)
-    log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
+  if (limitsRedis === undefined) log.warn('REDIS_URL is not set: each replica counts requests for itself');
   const stopping = new AbortController();
   const { registry, server, metricsServer, pools } = createServers(config, connections, options);
   const { snapshots, rebuilds, scheduler } = registry;
@@ -93,7 +89,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 function createServers(
   config: Config,
   connections: Connections & { limitsRedis: Redis | undefined },
-  { log, env, onRebuild }: ServerOptions,
+  { log, env, ...rebuilding }: ServerOptions,
 ) {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
@@ -104,7 +100,7 @@ function createServers(
   const exportPool = new SearchPool({ nodes, apiKey }, { onSearch, timeoutMs: EXPORT_TIMEOUT_MS });
   const limiters = createSearchLimiters(nodes.length);
   const exports = new SnapshotExports(exportPool, log);
-  const registry = new Registry(config, { connections, pool, limiters, log, env, onRebuild });
+  const registry = new Registry(config, { connections, pool, limiters, log, env, rebuilds: rebuilding });
   const { snapshots, rebuilds } = registry;
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimits: RateLimitDeps = { redis, slug, log, stats: new Map() };

@@ -87,9 +87,9 @@ async function write(
     else if (numbers !== undefined)
       throw new Error('the list has numbers of its own: leave out --numbers-of');
     const total = list.packages.length;
-    bar.show({ phase: 'writing', rows: 0, total });
+    bar.show({ phase: 'writing', rows: 0, total_rows: total });
     const takenAt = date ?? list.takenAt;
-    const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total });
+    const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total_rows: total });
     await writeDataset(path, list.packages, { date: takenAt, signal, onRows });
     bar.end();
     printSkipped(list.skipped);

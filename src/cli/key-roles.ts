@@ -1,5 +1,11 @@
 import type { estypes } from '@elastic/elasticsearch';
-import { aliasOf, allIndicesOf, loadingAliasesOf, previousAliasOf } from '../snapshot/index-names.js';
+import {
+  aliasOf,
+  allIndicesOf,
+  loadingAliasesOf,
+  previousAliasOf,
+  rebuildsIndexOf,
+} from '../snapshot/index-names.js';
 
 /**
  * The privileges of one of the two keys of a registry. The keys have no privileges on the cluster or on other indices.
@@ -25,8 +31,8 @@ export function readerRole(slug: string): Role {
 }
 
 /**
- * The role for rebuilds. They create, merge, copy, check and delete indices, and move the aliases. Actions that no
- * named privilege except `manage` includes are granted one by one.
+ * The role for rebuilds. They create, merge, copy, check and delete indices, move the aliases, and keep their state and
+ * their history. Actions that no named privilege except `manage` includes are granted one by one.
  */
 export function builderRole(slug: string): Role {
   const alias = aliasOf(slug);
@@ -48,6 +54,7 @@ export function builderRole(slug: string): Role {
         ],
       },
       { names: [alias, previousAliasOf(alias)], privileges: ['view_index_metadata', MOVE_ALIASES] },
+      { names: [rebuildsIndexOf(slug)], privileges: ['create_index', 'read', 'index', 'delete'] },
       { names: [loadingAliasesOf(alias)], privileges: ['create', RECORD_CHAIN, MOVE_ALIASES] },
     ],
   };

@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress';
-import type { ProgressReport } from '../rebuild/process/progress.js';
+import type { Report as RebuildReport } from '../rebuild/progress.js';
 
 const MEGABYTE = 1_000_000;
 
@@ -12,7 +12,7 @@ interface Quantity {
 }
 
 /** A progress report of a rebuild, or of another command with other phases. */
-type Report = Omit<ProgressReport, 'phase' | 'startedAt'> & { phase: string };
+type Report = Partial<Omit<RebuildReport, 'phase'>> & { phase: string };
 
 /** Phases whose bar counts packages. */
 const COUNTED = ['loading', 'writing'];
@@ -91,9 +91,10 @@ function speedOf({ done, total }: Quantity, ms: number): string {
   return `${speed} | ${time} left`;
 }
 
-function quantityOf({ phase, rows, total, bytes = 0, totalBytes = 0 }: Report): Quantity | undefined {
-  if (COUNTED.includes(phase))
-    return total === undefined ? undefined : { done: rows, total, unit: 'packages' };
+function quantityOf(report: Report): Quantity | undefined {
+  const { phase, rows = 0, total_rows: total } = report;
+  const [bytes, totalBytes] = [report.bytes ?? 0, report.total_bytes ?? 0];
+  if (COUNTED.includes(phase)) return total ? { done: rows, total, unit: 'packages' } : undefined;
   // A small download takes almost no time.
   if (phase === 'downloading')
     return bytes < MEGABYTE ? undefined : { done: Math.round(bytes / MEGABYTE), unit: 'MB' };

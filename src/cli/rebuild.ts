@@ -1,40 +1,50 @@
+import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import * as z from 'zod';
 import { datasetUrl } from '../config/addresses.js';
-import { ConfigError } from '../config/config.js';
+import { ConfigError, readConfig } from '../config/config.js';
 import { differingVariables } from '../rebuild/built-from.js';
-import { rebuildForServer } from '../rebuild/process/forked-rebuild.js';
-import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
-import { Progress } from '../rebuild/process/progress.js';
-import type { StartOptions } from '../rebuild/process/rebuild-process.js';
-import type { RebuildContext } from '../rebuild/rebuild-context.js';
-import { EXIT, readArguments, type Exit } from './command.js';
+import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
+import type { StartOptions } from '../rebuild/rebuild-service.js';
+import type { EndedRebuild } from '../rebuild/state.js';
+import { rebuildUnderLock } from '../rebuild/under-lock.js';
+import { createLogger, terminalOutput } from '../util/log.js';
+import { abortOnStopSignal } from '../util/signals.js';
+import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 import { runRegistryCommand } from './registry-command.js';
 
 /**
- * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it. `/rebuild` runs this
- * program, too. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running, 130 stopped.
+ * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it. A server runs this program
+ * with `--owner` after it has taken the lock. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running, 130
+ * stopped.
  */
 
-const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
+const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force] | --history';
+
+/** Number of ended rebuilds that `--history` prints. */
+const SHOWN = 10;
 
 function parseArguments() {
   const { values } = parseArgs({
     options: {
       dataset: { type: 'string' },
       force: { type: 'boolean', default: false },
+      history: { type: 'boolean', default: false },
+      owner: { type: 'string' },
       'skip-if': { type: 'string' },
     },
   });
-  const { dataset, force, 'skip-if': skipIf } = values;
+  const { dataset, force, history, owner, 'skip-if': skipIf } = values;
   const checked = datasetUrl.optional().safeParse(dataset === undefined ? undefined : urlOf(dataset));
   const [fault] = checked.error?.issues ?? [];
   if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
   return {
     env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
     isOther: dataset !== undefined,
+    history,
+    owner,
     options: {
       force,
       skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
@@ -62,37 +72,78 @@ function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.Proce
 }
 
 async function rebuild(context: RebuildContext, signal: AbortSignal, options: StartOptions): Promise<Exit> {
-  const bar = new ProgressBar(process.stdout, signal);
-  const progress = new Progress(new Date(), bar.show);
-  const outcome = await acquireAndRebuild(context, { ...options, progress, signal });
-  bar.end();
-  if (outcome === undefined) {
-    const { phase, rows, startedAt } = (await context.status?.progress()) ?? progress.report;
-    console.error(`another rebuild has been running since ${startedAt}: ${phase}, ${rows} rows`);
+  const owner = randomUUID();
+  const state = await context.states.acquire(owner);
+  if (state.owner !== owner) {
+    const { phase, rows, started_at = 0 } = state;
+    const since = new Date(started_at).toISOString();
+    console.error(`another rebuild has been running since ${since}: ${phase}, ${rows} rows`);
     return EXIT.busy;
   }
-  if ('stopped' in outcome) {
+  const bar = new ProgressBar(process.stdout, signal);
+  const { outcome, reason, built } = await rebuildUnderLock(context, owner, {
+    ...options,
+    signal,
+    onProgress: bar.show,
+  });
+  bar.end();
+  if (outcome === 'stopped') {
     console.error('stopped; what is served has not changed');
     return EXIT.stopped;
   }
-  if ('failure' in outcome) throw new Error(`the rebuild failed: ${outcome.failure.reason}`);
-  const { index, skipped, warning } = outcome;
+  if (built === undefined) throw new Error(`the rebuild failed: ${reason}`);
+  const { index, skipped, warning } = built;
   if (skipped !== undefined) printSkipped(skipped);
   if (warning !== undefined) console.error(warning);
   console.log(index === undefined ? 'Nothing has changed.' : `Serving ${index} now.`);
   return EXIT.done;
 }
 
+/** Rebuilds for a server, which has taken the lock. The log is that of the server. */
+function rebuildForServer(env: NodeJS.ProcessEnv, owner: string, options: StartOptions): Promise<void> {
+  return exitWith(env, async () => {
+    const config = readConfig(env);
+    const { logLevel, secrets } = config;
+    const log = createLogger(logLevel, { secrets, destination: await terminalOutput() });
+    const context = createRebuildContext(config, log);
+    const { outcome } = await rebuildUnderLock(context, owner, { ...options, signal: abortOnStopSignal() });
+    await context.close();
+    return { rebuilt: EXIT.done, unchanged: EXIT.done, stopped: EXIT.stopped, failed: EXIT.failed }[outcome];
+  });
+}
+
+/** Prints the last rebuilds, one a line: when it ended, its outcome, packages, seconds of each phase, and the reason. */
+async function printHistory({ states }: RebuildContext): Promise<Exit> {
+  for (const ended of await states.history(SHOWN)) console.log(describe(ended));
+  return EXIT.done;
+}
+
+function describe({ ended_at, outcome, packages, seconds = {}, reason }: EndedRebuild): string {
+  const phases = Object.entries(seconds).map(([phase, s]) => `${phase} ${s.toFixed(1)}`);
+  const parts = [
+    new Date(ended_at).toISOString(),
+    outcome,
+    packages && `${packages} packages`,
+    phases.length > 0 && `${phases.join(', ')} s`,
+    reason,
+  ];
+  return parts.filter(Boolean).join(' | ');
+}
+
 async function main(): Promise<void> {
   const given = readArguments(USAGE, parseArguments);
   if (given === undefined) return;
-  const { env, isOther, options } = given;
-  if (process.send === undefined) {
-    await runRegistryCommand(env, (context, signal) => {
-      if (!isOther) assertComplete(context, env);
-      return rebuild(context, signal, options);
-    });
-  } else await rebuildForServer(env, options);
+  const { env, isOther, history, owner, options } = given;
+  if (owner !== undefined) {
+    await rebuildForServer(env, owner, options);
+    // Idle connections and timers would keep the process alive for seconds.
+    process.exit();
+  }
+  await runRegistryCommand(env, (context, signal) => {
+    if (history) return printHistory(context);
+    if (!isOther) assertComplete(context, env);
+    return rebuild(context, signal, options);
+  });
 }
 
 void main();

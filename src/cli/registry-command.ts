@@ -1,6 +1,6 @@
 import { ConfigError, DEFAULT_SLUG, readConfig } from '../config/config.js';
 import { checkElasticsearch } from '../elasticsearch/connection-check.js';
-import { LockUnavailableError } from '../rebuild/process/lock.js';
+import { StateUnavailableError } from '../rebuild/state.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createLogger, terminalOutput } from '../util/log.js';
 import { abortOnStopSignal } from '../util/signals.js';
@@ -26,13 +26,8 @@ export function runRegistryCommand(
     // `exitWith` prints failures in one line, so by default the log does not repeat them.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
     const log = createLogger(level, { secrets: config.secrets, destination: await terminalOutput() });
-    if (config.redisUrl === undefined) {
-      console.error(
-        'REDIS_URL is not set: nothing keeps this command from running during a rebuild of a server',
-      );
-    }
     await checkElasticsearch(config.elasticsearch);
-    const context = await createRebuildContext(config, log, 'no lock can be acquired');
+    const context = createRebuildContext(config, log);
     const { snapshots } = context;
     const signal = abortOnStopSignal();
     try {
@@ -41,7 +36,7 @@ export function runRegistryCommand(
       if (snapshots.state === 'absent' && env['REGISTRY_SLUG'] === undefined) throw new ConfigError(NO_SLUG);
       return await command(context, signal);
     } catch (error) {
-      if (!(error instanceof LockUnavailableError)) throw error;
+      if (!(error instanceof StateUnavailableError)) throw error;
       throw new Error(`${error.message}: the rebuild lock cannot be acquired`, { cause: error });
     } finally {
       await context.close();

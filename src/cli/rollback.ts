@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { UNSHARED_LOCK } from '../rebuild/process/lock.js';
+import { HeldLock } from '../rebuild/under-lock.js';
 import { rollBack } from '../rebuild/rollback.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, readArguments, type Exit } from './command.js';
@@ -11,17 +12,19 @@ const USAGE = 'usage: npm run rollback, which switches to the previous snapshot,
  * `npm run rollback`: switches to the previous snapshot at once. A second run switches back. Exit codes: 0 done, 1
  * failed, 2 misused, 3 a rebuild is running, 130 stopped.
  */
-async function rollback({ client, lock, alias, log }: RebuildContext): Promise<Exit> {
-  const held = lock === undefined ? UNSHARED_LOCK : await lock.acquire();
-  if (held === undefined) {
+async function rollback({ client, states, alias, log }: RebuildContext): Promise<Exit> {
+  const owner = randomUUID();
+  const state = await states.acquire(owner, { phase: 'flipping' });
+  if (state.owner !== owner) {
     console.error('a rebuild is running: stop it, because it will delete the previous snapshot');
     return EXIT.busy;
   }
+  const lock = new HeldLock(states, owner, log);
   try {
-    console.log(`Serving ${await rollBack(client, alias, { signal: held.lost, log })} now.`);
+    console.log(`Serving ${await rollBack(client, alias, { signal: lock.lost, log })} now.`);
     return EXIT.done;
   } finally {
-    await held.release();
+    await lock.release();
   }
 }
 

@@ -7,7 +7,7 @@ import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { HttpServer } from '../http/server/http-server.js';
 import type { RateLimitDeps } from '../http/limits/rate-limit.js';
-import type { RebuildService } from '../rebuild/process/rebuild-service.js';
+import type { RebuildService } from '../rebuild/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
 

@@ -2,8 +2,9 @@ import { CHANGES } from '../snapshot/change-record.js';
 import { builtAt } from '../snapshot/index-names.js';
 import { changeCounts } from '../snapshot/snapshot-meta.js';
 import { SNAPSHOT_STATES, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import { PHASES } from '../rebuild/process/progress.js';
-import type { RebuildService } from '../rebuild/process/rebuild-service.js';
+import { PHASES } from '../rebuild/progress.js';
+import type { RebuildService } from '../rebuild/rebuild-service.js';
+import type { RebuildState } from '../rebuild/state.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
 export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
@@ -48,53 +49,42 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   ];
 }
 
-/** Metrics of the rebuilds that this process started, and the result of the last rebuild by any replica or command. */
+/** Metrics of the rebuilds of this registry, on whatever replica, and of those that this process started. */
 export function ofRebuilds(rebuilds: RebuildService): Collector[] {
-  const progress = () => rebuilds.progress;
+  const ofState = (name: string, help: string, value: (state: RebuildState) => number | null | undefined) =>
+    gauge(name, help, async () => value((await rebuilds.state()) ?? {}) ?? undefined);
   return [
     gauge(
       'rebuild_phase',
-      'Phase of the rebuild that this process runs',
-      () => oneOf(PHASES, progress()?.phase),
+      'Phase of the running rebuild',
+      async () => oneOf(PHASES, (await rebuilds.state())?.phase),
       'phase',
     ),
-    gauge('rebuild_rows', 'Rows read or written by the running rebuild', () => progress()?.rows),
-    gauge(
+    ofState('rebuild_rows', 'Rows read or written by the running rebuild', ({ rows }) => rows),
+    ofState(
       'rebuild_rows_expected',
       'Expected rows of the running rebuild, once known',
-      () => progress()?.total,
+      (state) => state.total_rows,
     ),
-    gauge(
-      'rebuild_bytes',
-      'Bytes received, merged or copied by the running rebuild',
-      () => progress()?.bytes,
-    ),
-    gauge('rebuild_bytes_expected', 'Approximate bytes to merge or copy', () => progress()?.totalBytes),
-    gauge(
-      'rebuild_memory_bytes',
-      'Resident memory of the rebuild process',
-      () => rebuilds.usage?.memoryBytes,
-    ),
-    gauge('rebuild_cpu_seconds', 'CPU time of the rebuild process so far', () => rebuilds.usage?.cpuSeconds),
+    ofState('rebuild_bytes', 'Bytes received, merged or copied by the running rebuild', ({ bytes }) => bytes),
+    ofState('rebuild_bytes_expected', 'Approximate bytes to merge or copy', (state) => state.total_bytes),
+    ofState('rebuild_memory_bytes', 'Resident memory of the rebuild process', (state) => state.memory_bytes),
+    ofState('rebuild_cpu_seconds', 'CPU time of the rebuild process so far', (state) => state.cpu_seconds),
     counter('rebuilds_total', 'Rebuilds of this process, by outcome', () => rebuilds.counts, 'outcome'),
     gauge(
       'rebuild_duration_seconds',
       'Duration of the last rebuild of this process that built an index',
-      () => rebuilds.lastSuccess?.seconds,
+      () => rebuilds.lastBuilt && (rebuilds.lastBuilt.ended_at - (rebuilds.lastBuilt.started_at ?? 0)) / 1000,
     ),
-    gauge(
+    ofState(
       'rebuild_last_success_timestamp_seconds',
       'When a rebuild of any replica or command last succeeded, with or without changes',
-      async () => toSeconds((await rebuilds.lastOutcome()).succeededAt),
+      ({ last_success_at: at }) => at && at / 1000,
     ),
-    gauge(
+    ofState(
       'rebuild_last_failure_timestamp_seconds',
-      'When the last rebuild of any replica or command failed, and the kind of its reason; absent after a success',
-      async () => {
-        const { failure } = await rebuilds.lastOutcome();
-        return failure && { [failure.kind]: Date.parse(failure.at) / 1000 };
-      },
-      'reason',
+      'When the last rebuild of any replica or command failed; absent after a success',
+      ({ last_failure: failure }) => failure && failure.at / 1000,
     ),
   ];
 }

@@ -1,4 +1,3 @@
-import { DEFAULT_SLUG } from '../config/config.js';
 import { findIndex, type FoundIndex } from '../snapshot/snapshot.js';
 import {
   assertReadable,
@@ -6,160 +5,197 @@ import {
   optionalMeta,
   type SnapshotMeta,
 } from '../snapshot/snapshot-meta.js';
-import { builtFrom, isSameInput } from './built-from.js';
+import { builtFrom } from './built-from.js';
 import { leftovers, obsolete } from './steps/obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
-import { BadRows, DatasetError } from '../lists/fetch/dataset-error.js';
-import { downloadInputs, type KnownInputs } from '../lists/download.js';
+import { BadRows, type SkippedRows } from '../lists/fetch/dataset-error.js';
+import { downloadInputs, type Inputs, type KnownInputs } from '../lists/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf, SCHEMA_VERSION } from '../snapshot/index-names.js';
 import { bulkLoad } from './steps/load.js';
+import { countKeptWeights } from './steps/kept-weights.js';
 import { merge } from './steps/merge.js';
-import type { Built } from './process/outcome.js';
-import type { Progress } from './process/progress.js';
+import { plan, type Facts, type Plan } from './plan.js';
+import type { Progress } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
 import { recordChanges } from './steps/record-changes.js';
 import { verify } from './steps/verify.js';
-import { assertNotShrunk, assertWeightsKept } from './steps/losses.js';
 
-/**
- * Error message if a rebuild would load the bundled sample into a registry other than `DEFAULT_SLUG`, or replace a real
- * dataset by the sample.
- */
-export const NO_DATASET =
-  'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
-
-export interface RebuildOptions {
-  /** Accept a snapshot that has lost many packages or weights. */
-  force: boolean;
-  /** Build nothing if the result would equal the newest snapshot (`unchanged`), or if an index is served (`served`). */
-  skipIf?: 'unchanged' | 'served' | undefined;
+export interface RebuildOptions extends Pick<Facts, 'force' | 'skipIf'> {
   progress: Progress;
   /** Stops the rebuild before the flip. */
   signal: AbortSignal;
-  /**
-   * Called with the name of the index before the index is created. The server can then delete the index if this process
-   * is killed.
-   */
-  onIndex?: (index: string) => void;
+}
+
+/** A rebuild that succeeded. `index` is undefined if there was nothing to build. */
+export interface Built {
+  index: string | undefined;
+  packages: number;
+  skipped?: SkippedRows | undefined;
+  /** Warns the operator that no package has a name from `WEIGHTS_URL`. */
+  warning?: string | undefined;
+}
+
+/** The plan says that what is served must not be replaced. */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError';
+}
+
+/** What a registry has in Elasticsearch when a rebuild begins. */
+interface Existing extends Pick<Facts, 'served' | 'previous'> {
+  /** All indices, with their aliases. */
+  indices: Map<string, string[]>;
+}
+
+/** A list that may be published. The caller must close it. */
+interface Staged extends Omit<Built, 'index'> {
+  dataset: CheckedPackages;
+  meta: SnapshotMeta;
+  close: () => Promise<void>;
 }
 
 /**
- * Builds a new snapshot from the dataset and serves it. After a failure before the flip, the old snapshot stays in
- * service, and the new index is deleted.
+ * Builds a new snapshot from the dataset and serves it. The caller must hold the lock. After a failure before the flip,
+ * the old snapshot stays in service, and the new index is deleted.
  */
 export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built> {
-  const { client, exportPool, alias, config, log } = context;
-  const { progress, signal } = options;
-  const { changesRetention: retention } = config;
-
+  const { progress } = options;
   progress.enter('downloading');
+  const existing = await look(context, options);
+  const planned = follow(plan({ ...existing, ...options, config: context.config }));
+  if (planned === undefined) return { index: undefined, packages: 0 };
+  const staged = await stage(context, options, existing, planned.known);
+  if (staged === undefined) {
+    const { served } = existing;
+    if (served !== undefined) await clean(context, options, existing, served.index);
+    return { index: undefined, packages: 0 };
+  }
+  try {
+    const index = await publish(context, options, existing, staged);
+    progress.enter('pruning');
+    await clean(context, options, existing, index);
+    const { packages, skipped, warning } = staged;
+    return { index, packages, skipped, warning };
+  } finally {
+    await staged.close();
+  }
+}
+
+async function look({ client, alias }: RebuildContext, { signal }: RebuildOptions): Promise<Existing> {
   const served = await findIndex(client, alias, { signal });
-  if (options.skipIf === 'served' && served !== undefined) return { index: undefined };
-  if (config.dataset.isSample && config.registry.slug !== DEFAULT_SLUG) throw new DatasetError(NO_DATASET);
   const previous = await findIndex(client, previousAliasOf(alias), { signal });
-  assertMovable('served', served);
-  assertMovable('previous', previous);
   // The list is read right after the lock was acquired. Otherwise, it could contain indices that another process
   // created after this process had lost the lock.
-  const indices = await listIndices(client, alias, signal);
-  // After a rollback, `previous` is the newest snapshot. Its unchanged dataset must not be built again.
-  const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
+  return { served, previous, indices: await listIndices(client, alias, signal) };
+}
+
+/** @returns undefined if there is nothing to build. @throws {RefusedError} */
+function follow(planned: Plan): Extract<Plan, { action: 'build' }> | undefined {
+  if (planned.action === 'refuse') throw new RefusedError(planned.reason);
+  return planned.action === 'build' ? planned : undefined;
+}
+
+/** Downloads and checks the documents. @returns undefined if they are known. @throws {RefusedError} {DatasetError} */
+async function stage(
+  context: RebuildContext,
+  { progress, signal, ...options }: RebuildOptions,
+  { served, previous }: Existing,
+  known: KnownInputs | undefined,
+): Promise<Staged | undefined> {
+  const { exportPool, config, log } = context;
   const badRows = new BadRows(config.dataset.maxBadRows, log);
   const inputs = await downloadInputs(config, signal, {
     badRows,
-    known: knownOf(context, options, newest),
+    known,
     onBytes: (bytes) => progress.change({ bytes }),
   });
-  if (inputs === undefined) {
-    // Without Redis, there is no lock: another process may be loading one of these indices.
-    if (served !== undefined && config.redisUrl !== undefined) {
-      const notNeeded = obsolete(alias, indices.keys(), { snapshots: [served, previous], retention });
-      const found = leftovers(notNeeded, indices, served.id);
-      await prune(client, alias, found, { served: served.index, signal, log });
-    }
-    return { index: undefined };
-  }
-  const { dataset: downloaded, weights: downloadedWeights } = inputs;
-  const { packages } = downloaded;
+  if (inputs === undefined) return undefined;
+  const { packages } = inputs.dataset;
   try {
-    const { isSample } = config.dataset;
-    const existing = served ?? previous;
-    if (isSample && existing !== undefined && existing.meta?.is_sample !== true)
-      throw new DatasetError(NO_DATASET);
-
     progress.enter('checking');
-    const weights = downloadedWeights?.weights;
+    const weights = inputs.weights?.weights;
     const dataset = await checkPackages(packages, { badRows, weights, signal });
-    progress.change({ rows: dataset.total });
+    const { total } = dataset;
+    progress.change({ rows: total });
     if (weights !== undefined) log.info(weights.counts, 'the weights were read');
     const warning = weights?.warning;
     if (warning !== undefined) log.warn(warning);
-    if (!options.force) {
-      assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
-      if (weights !== undefined) await assertWeightsKept(exportPool, served, weights, { signal, log });
-    }
-    const meta: SnapshotMeta = {
-      schema_version: SCHEMA_VERSION,
-      total: dataset.total,
-      source: config.registry.source ?? dataset.urlHost,
-      taken_at: downloaded.takenAt.toISOString(),
-      packages_digest: downloaded.digest,
-      dataset_validators: downloaded.validators,
-      weights_digest: downloadedWeights?.digest,
-      weights_validators: downloadedWeights?.validators,
-      mapping_version: MAPPING_VERSION,
-      built_from: builtFrom(config),
-      has_package_no: packages.check.isNumbered,
-      ...optionalMeta([...packages.check.optionalFields, ...(weights === undefined ? [] : ['weight'])]),
-      name_rule: config.dataset.nameRule,
-      is_sample: isSample,
-    };
+    const kept =
+      weights === undefined || options.force
+        ? undefined
+        : await countKeptWeights(exportPool, served, weights, { signal, log });
+    follow(plan({ config, ...options, served, previous, documents: { total, weights: kept } }));
+    const meta = metaOf(context, dataset, inputs);
     assertReadable(meta);
-
-    const index = newIndexName(alias, new Date());
-    options.onIndex?.(index);
-    try {
-      await buildAndServe(context, options, { index, dataset, meta, served, previous });
-    } catch (error) {
-      await discardIndex(client, alias, index, log);
-      throw error;
-    }
-
-    progress.enter('pruning');
-    // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
-    const kept = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
-    const old = obsolete(alias, indices.keys(), { snapshots: [kept], retention });
-    await prune(client, alias, old, { served: index, signal, log });
-    return { index, skipped: badRows.skipped, warning };
-  } finally {
+    return {
+      dataset,
+      meta,
+      packages: total,
+      skipped: badRows.skipped,
+      warning,
+      close: () => packages.close(),
+    };
+  } catch (error) {
     await packages.close();
+    throw error;
   }
 }
 
-interface Input {
-  index: string;
-  dataset: CheckedPackages;
-  meta: SnapshotMeta;
-  /** The served index and the index of the previous snapshot, before the flip. */
-  served: FoundIndex | undefined;
-  previous: FoundIndex | undefined;
+function metaOf({ config }: RebuildContext, dataset: CheckedPackages, inputs: Inputs): SnapshotMeta {
+  const { dataset: downloaded, weights } = inputs;
+  const { check } = downloaded.packages;
+  return {
+    schema_version: SCHEMA_VERSION,
+    total: dataset.total,
+    source: config.registry.source ?? dataset.urlHost,
+    taken_at: downloaded.takenAt.toISOString(),
+    packages_digest: downloaded.digest,
+    dataset_validators: downloaded.validators,
+    weights_digest: weights?.digest,
+    weights_validators: weights?.validators,
+    mapping_version: MAPPING_VERSION,
+    built_from: builtFrom(config),
+    has_package_no: check.isNumbered,
+    ...optionalMeta([...check.optionalFields, ...(weights === undefined ? [] : ['weight'])]),
+    name_rule: config.dataset.nameRule,
+    is_sample: config.dataset.isSample,
+  };
 }
 
-async function buildAndServe(context: RebuildContext, options: RebuildOptions, input: Input): Promise<void> {
+/** Builds an index and serves it. After a failure before the flip, deletes the index. @returns the index. */
+async function publish(
+  context: RebuildContext,
+  options: RebuildOptions,
+  existing: Existing,
+  staged: Staged,
+): Promise<string> {
+  const { client, alias, log } = context;
+  const index = newIndexName(alias, new Date());
+  try {
+    await buildAndServe(context, options, existing, { index, ...staged });
+    return index;
+  } catch (error) {
+    await discardIndex(client, alias, index, log);
+    throw error;
+  }
+}
+
+async function buildAndServe(
+  context: RebuildContext,
+  { progress, signal }: RebuildOptions,
+  { served, previous }: Existing,
+  { index, dataset, meta }: Pick<Staged, 'dataset' | 'meta'> & { index: string },
+): Promise<void> {
   const { client, pool, alias, config, log } = context;
-  const { changesRetention: retention } = config;
-  const { progress, signal } = options;
-  const { index, dataset, meta, served, previous } = input;
-  const { indexReplicas: replicas } = config;
+  const { changesRetention: retention, indexReplicas: replicas } = config;
   const step = {
     signal,
     log,
     onRows: (rows: number) => progress.change({ rows }),
-    onBytes: (bytes: number, totalBytes: number) => progress.change({ bytes, totalBytes }),
+    onBytes: (bytes: number, total_bytes: number) => progress.change({ bytes, total_bytes }),
   };
 
   progress.enter('creating');
@@ -182,24 +218,21 @@ async function buildAndServe(context: RebuildContext, options: RebuildOptions, i
 }
 
 /**
- * Digests and validators of the newest snapshot's documents. Undefined if an index must be built even from unchanged
- * documents.
+ * Deletes the indices that no alias and no chain needs, on condition that `current` is still served. If nothing was
+ * built, only what killed processes have left.
  */
-function knownOf(
-  { config }: RebuildContext,
-  { skipIf }: RebuildOptions,
-  newest: FoundIndex | undefined,
-): KnownInputs | undefined {
-  const meta = newest?.meta;
-  if (skipIf !== 'unchanged' || meta === undefined || !isSameInput(config, meta)) return undefined;
-  const dataset = { digest: meta.packages_digest, validators: meta.dataset_validators };
-  const { weights_digest: digest, weights_validators: validators } = meta;
-  const weights = digest === undefined ? undefined : { digest, validators };
-  return { ...dataset, weights };
-}
-
-/** @throws {Error} if a setting of the index would keep the flip from moving its alias. */
-function assertMovable(which: string, found: FoundIndex | undefined): void {
-  if (found?.block === undefined) return;
-  throw new Error(`the ${which} index has the block index.blocks.${found.block}: remove it`);
+async function clean(
+  { client, alias, config, log }: RebuildContext,
+  { signal }: RebuildOptions,
+  { served, previous, indices }: Existing,
+  current: string,
+): Promise<void> {
+  const { changesRetention: retention } = config;
+  const isUnchanged = served?.index === current;
+  // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
+  const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
+  const snapshots: (FoundIndex | undefined)[] = isUnchanged ? [served, previous] : [replaced];
+  const notNeeded = obsolete(alias, indices.keys(), { snapshots, retention });
+  const old = isUnchanged ? leftovers(notNeeded, indices, served.id) : notNeeded;
+  await prune(client, alias, old, { served: current, signal, log });
 }

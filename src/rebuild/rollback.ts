@@ -3,7 +3,7 @@ import { findIndex, isReadable } from '../snapshot/snapshot.js';
 import { swapActions } from './alias-actions.js';
 import { moveAlias } from './steps/flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
-import { LockLostError } from './process/lock.js';
+import { LockLostError } from './state.js';
 import type { RetryOptions } from './retry.js';
 
 /** A rollback fails if Elasticsearch is unavailable for this time, in milliseconds. */

@@ -70,7 +70,7 @@ export async function probeWrites(redis: Redis, slug: string): Promise<void> {
 
 /**
  * A connection is replaced if a command gets no reply for this time, in milliseconds. A NAT gateway or a balancer may
- * have dropped the connection silently. The time is short enough for a rebuild to renew its lock.
+ * have dropped the connection silently.
  */
 const SILENCE_MS = 3000;
 

@@ -1,8 +1,7 @@
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { rebuildContextOf, type Connections } from '../rebuild/rebuild-context.js';
-import type { ProgressReport } from '../rebuild/process/progress.js';
-import { RebuildScheduler } from '../rebuild/process/rebuild-scheduler.js';
-import { RebuildService } from '../rebuild/process/rebuild-service.js';
+import { RebuildScheduler } from '../rebuild/rebuild-scheduler.js';
+import { RebuildService, type RebuildServiceOptions } from '../rebuild/rebuild-service.js';
 import { Catalog } from '../search/catalog.js';
 import type { SearchLimiters } from '../search/concurrency-limiter.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
@@ -18,8 +17,8 @@ export interface Shared {
   log: Logger;
   /** The environment variables of the configuration. Rebuilds read them, too. */
   env: NodeJS.ProcessEnv;
-  /** Called with the progress of rebuilds. */
-  onRebuild: ((report: ProgressReport) => void) | undefined;
+  /** Where rebuilds write their logs, and what is called with their states: see `RebuildService`. */
+  rebuilds: Pick<RebuildServiceOptions, 'output' | 'onState'>;
 }
 
 /** All objects of one registry: for its served snapshots, for searches, and for rebuilds. */
@@ -29,12 +28,12 @@ export class Registry {
   readonly rebuilds: RebuildService;
   readonly scheduler: RebuildScheduler;
 
-  constructor(config: Config, { connections, pool, limiters, log, env, onRebuild }: Shared) {
+  constructor(config: Config, { connections, pool, limiters, log, env, rebuilds }: Shared) {
     const context = rebuildContextOf(connections, config, log);
     const { snapshots } = context;
     this.snapshots = snapshots;
     this.catalog = new Catalog(pool, snapshots, limiters, log);
-    this.rebuilds = new RebuildService(context, { env, onProgress: onRebuild });
+    this.rebuilds = new RebuildService(context, { env, ...rebuilds });
     this.scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
   }
 }

@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import { PHASES } from '../rebuild/process/progress.js';
+import { PHASES } from '../rebuild/progress.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { secretParams, type SecretAuth } from '../http/auth/secret-auth.js';
 import { Problem } from '../http/problems/problem.js';
 import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
-import type { RebuildService } from '../rebuild/process/rebuild-service.js';
+import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 import { flagParam } from './schemas.js';
@@ -65,18 +65,22 @@ export function startRebuild(
     if (snapshots.state === 'unreachable') {
       throw new ElasticsearchUnavailableError('Elasticsearch did not respond to the last poll');
     }
-    const { accepted, progress, lastFailure } = await rebuilds.start({ force: force === 'true' });
-    const { phase, rows, total, bytes, totalBytes, startedAt } = progress;
+    const { state, ended } = await rebuilds.start({ force: force === 'true' });
+    const { last_failure: failure } = state;
     const members = {
-      phase,
-      rows,
-      total_rows: total ?? null,
-      bytes: bytes ?? null,
-      total_bytes: totalBytes ?? null,
-      started_at: startedAt,
-      last_failure: lastFailure === undefined ? null : { at: lastFailure.at, reason: lastFailure.reason },
+      phase: state.phase,
+      rows: state.rows,
+      total_rows: state.total_rows ?? null,
+      bytes: state.bytes ?? null,
+      total_bytes: state.total_bytes ?? null,
+      started_at: toIso(state.started_at),
+      last_failure: failure === undefined ? null : { at: toIso(failure.at), reason: failure.reason },
     };
-    if (!accepted) throw new Problem('rebuilding', { members });
+    if (ended === undefined) throw new Problem('rebuilding', { members });
     return jsonResponse({ status: 'rebuilding', ...members }, NO_STORE, 202);
   };
+}
+
+function toIso(ms = 0): string {
+  return new Date(ms).toISOString();
 }

@@ -21,6 +21,11 @@ export function aliasOf(slug: string): string {
   return `${slug}-packages-v${SCHEMA_VERSION}`;
 }
 
+/** The index with the state and the history of a registry's rebuilds. */
+export function rebuildsIndexOf(slug: string): string {
+  return `${slug}-rebuilds-v${SCHEMA_VERSION}`;
+}
+
 export function previousAliasOf(alias: string): string {
   return `${alias}-previous`;
 }

@@ -1,4 +1,4 @@
-import { pino, symbols, type DestinationStream, type Logger } from 'pino';
+import { pino, type DestinationStream, type Logger } from 'pino';
 import { createRedactor, type Redact } from './redact.js';
 
 export type { Logger };
@@ -59,11 +59,6 @@ function standardOutput(): DestinationStream {
   // It is better to serve without a log.
   output.on('error', () => undefined);
   return output;
-}
-
-/** Writes a JSON log line of another process, unchanged, to the destination of this log. */
-export function forwardLine(log: Logger, line: string): void {
-  (log as unknown as Record<symbol, DestinationStream>)[symbols.streamSym]?.write(line);
 }
 
 /** The loggable part of a value. @param within the objects that contain it, outermost first. */

@@ -205,9 +205,7 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
     hold.release();
     const served = await refresh();
     expect(served !== current, 'whether it has flipped').to.equal(flipped);
-    expect(service.server.rebuilds.counts).to.include(
-      flipped ? { rebuilt: rebuilt + 1, failed } : { rebuilt, failed: failed + 1 },
-    );
+    expect(service.server.rebuilds.counts).to.include({ rebuilt, failed: failed + 1 });
     if (flipped) note(served, packages);
   }
 

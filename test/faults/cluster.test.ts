@@ -75,7 +75,7 @@ describe('A cluster node that fails during a load', function () {
     expect(shards.map(({ node }) => node)).to.deep.equal([second.name]);
     await fault();
     await service.idle(120_000);
-    expect(service.server.rebuilds.lastFailure).to.be.undefined;
+    expect(service.failure()).to.be.undefined;
     expect((await service.get('/health')).body.total_packages).to.equal(NEW.length);
     expect(await service.indices()).to.have.length(2);
   }
@@ -177,7 +177,7 @@ describe('A killed or hanging node of three', function () {
 
   async function expectRebuilt(): Promise<void> {
     expect((await suite.service.rebuild()).status).to.equal(202);
-    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    expect(suite.service.failure()).to.be.undefined;
     expect(await suite.service.indices()).to.have.length(2);
     expect(await holders(), 'a primary and its copy').to.have.length(2);
   }

@@ -1,17 +1,17 @@
 import { rejects } from 'node:assert/strict';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import { createLogger } from '../../src/util/log.js';
 import { merge } from '../../src/rebuild/steps/merge.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
-import { newIndexName } from '../../src/snapshot/index-names.js';
+import { newIndexName, rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { EngineProxy, isMerge } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { useProxiedService } from '../support/proxied-service.js';
+import { endLock } from '../support/replicas.js';
 import { metaWith } from '../support/snapshot-meta.js';
 import { newSlug, REBUILD } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -108,16 +108,18 @@ describe('A merge', function () {
     const { service } = suite;
     const served = await service.indices();
     const held = await merging();
-    const redis = new Redis(engines().redis.url);
-    const key = `${service.slug}:rebuild-v2:lock`;
-    await redis.set(key, 'another', 'PX', 8000);
-    // With the next renewal.
+    const state = { index: rebuildsIndexOf(service.slug), id: 'state' };
+    await service.elasticsearch.update({
+      ...state,
+      doc: { owner: 'another', expires_at: Date.now() + 20_000 },
+    });
+    // With the next report.
     await service.idle(5000).finally(() => held.release());
-    expect(service.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
+    expect(service.failure()).to.contain('the lock was lost');
     expect(await service.indices()).to.deep.equal(served);
-    expect(await redis.get(key), 'the other lock').to.equal('another');
-    await redis.del(key);
-    redis.disconnect();
+    const { _source } = await service.elasticsearch.get<{ owner: string }>(state);
+    expect(_source?.owner, 'the other lock').to.equal('another');
+    await endLock(service);
   });
 
   reading.itNoticesNothing();

@@ -1,52 +1,30 @@
 import { rejects } from 'node:assert/strict';
 import { checkRedis } from '../../dev/check-redis.js';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
-import { readConfig } from '../../src/config/config.js';
-import { createLogger } from '../../src/util/log.js';
-import { RebuildLock, type HeldLock } from '../../src/rebuild/process/lock.js';
-import type { Failed } from '../../src/rebuild/process/outcome.js';
-import { rebuildUnderLock } from '../../src/rebuild/process/locked-rebuild.js';
-import { Progress } from '../../src/rebuild/process/progress.js';
-import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { datasetServer, heldBack } from '../support/dataset-server.js';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { bundledPackages } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { scrape } from '../support/metrics.js';
-import { keptIndices } from '../support/served-index.js';
-import { newSlug, REBUILD, startService, useService, type Service } from '../support/service.js';
+import { REBUILD, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-
-/** Time to live of the locks of these tests, in milliseconds. */
-const LOCK_MS = 1000;
 
 describe('With a Redis that fails,', function () {
   this.timeout(120_000);
   const engine = useOwnEngine('redis');
-  const log = createLogger('silent');
 
   describe('a service', () => {
     const suite = useService(
       () => bundledPackages().slice(0, 1000),
       () => ({ REDIS_URL: engine().url, ...UNCACHED }),
     );
-    const reading = useBackgroundReader(suite, [1000, 3]);
+    const reading = useBackgroundReader(suite, [1000]);
 
     /** Calls `act` while Redis is down. */
     async function withoutRedis(act: () => Promise<unknown>): Promise<void> {
       await engine().kill();
       await act().finally(() => engine().restart());
-    }
-
-    /** Asserts that a rebuild is possible soon, and succeeds. */
-    async function expectRebuilt(): Promise<void> {
-      const [before] = await keptIndices(suite.service);
-      await waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
-      await suite.service.idle();
-      expect((await keptIndices(suite.service))[1], 'the previous snapshot').to.equal(before);
     }
 
     it('fails no request: every replica counts by itself', async () => {
@@ -60,12 +38,11 @@ describe('With a Redis that fails,', function () {
       await replica.stop();
     });
 
-    it('returns 503 from /rebuild, with the reason, until Redis is back', async () => {
+    it('does not keep a service from rebuilding', async () => {
       await withoutRedis(async () => {
-        const answer = await suite.service.get(REBUILD);
-        expect(expectProblem(answer, 503, 'search_unavailable')).to.contain('Redis');
+        expect((await suite.service.rebuild()).status).to.equal(202);
+        expect(suite.service.failure()).to.equal(undefined);
       });
-      await expectRebuilt();
     });
 
     /** States in which Redis cannot be used, as operators cause them, and what is said of each. */
@@ -108,9 +85,6 @@ describe('With a Redis that fails,', function () {
         await begin(administrator);
         try {
           await expectCountsLocally(replica, isConnected);
-          // At first, a connection that was closed is not made again yet.
-          const refused = async () => (await suite.service.get(REBUILD)).body.detail as unknown;
-          await waitFor(async () => (await refused()) === `no rebuild can start: ${reason}`, reason);
           await rejects(checkRedis(engine().url, suite.service.slug), { message: reason });
         } finally {
           await end(administrator);
@@ -119,7 +93,6 @@ describe('With a Redis that fails,', function () {
         await expectCountsInRedis(replica, administrator);
         administrator.disconnect();
         await replica.stop();
-        await expectRebuilt();
       });
     }
 
@@ -148,84 +121,6 @@ describe('With a Redis that fails,', function () {
       await waitFor(isShared, 'a shared limit');
     }
 
-    for (const [what, whileDown] of [
-      ['Redis was restarted without it', () => Promise.resolve()],
-      [
-        'Redis is down for longer than it lasts',
-        (held: HeldLock) => waitFor(() => held.lost.aborted, 'the end of the lock', 2 * LOCK_MS),
-      ],
-    ] as const) {
-      it(`stops a rebuild before the flip if ${what}`, async () => {
-        const origin = heldBack(() => toCsv(packagesNamed(['gamma', 'delta', 'epsilon'])));
-        const server = await datasetServer(origin.listener);
-        const { env, slug } = suite.service;
-        const config = readConfig({ ...env, REDIS_URL: engine().url, DATASET_URL: server.url });
-        const context = await createRebuildContext(config, log, '');
-        await waitFor(() => context.redis?.status === 'ready', 'Redis');
-        const served = await suite.service.indices();
-        const lock = new RebuildLock(context.redis as Redis, slug, log, LOCK_MS);
-        const held = (await lock.acquire()) ?? expect.fail('the lock is held');
-        const { signal } = new AbortController();
-        const options = { force: true, progress: new Progress(new Date()), signal };
-        const rebuilt = rebuildUnderLock(held, context, options);
-        await withoutRedis(() => whileDown(held));
-        expect(((await rebuilt) as Failed).failure.reason).to.contain('the lock was lost');
-        origin.release();
-        expect(await suite.service.indices()).to.deep.equal(served);
-        await expectRebuilt();
-        expect(await lock.isHeld(), 'released').to.equal(false);
-        await context.close();
-        await server.close();
-      });
-    }
-
     reading.itNoticesNothing();
-  });
-
-  describe('the lock of a rebuild', () => {
-    let redis: Redis;
-    beforeEach(() => {
-      redis = new Redis(engine().url);
-    });
-    afterEach(() => redis.disconnect());
-
-    it('is not reported lost after its release, even with a renewal in flight', async () => {
-      const lock = new RebuildLock(redis, newSlug(), log, LOCK_MS);
-      const held = (await lock.acquire()) ?? expect.fail('the lock is held');
-      // Redis does not respond for a moment, in which the first renewal is sent.
-      await redis.client('PAUSE', LOCK_MS / 2, 'ALL');
-      await pause(LOCK_MS / 3);
-      await held.release();
-      await pause(LOCK_MS + 200);
-      expect(held.lost.aborted).to.equal(false);
-      expect(await lock.isHeld()).to.equal(false);
-    });
-
-    it('is not released by a rebuild that has lost it to another one', async () => {
-      const slug = newSlug();
-      const lock = new RebuildLock(redis, slug, log);
-      const slow = (await lock.acquire()) ?? expect.fail('the lock is held');
-      await redis.del(`${slug}:rebuild-v2:lock`);
-      const next = (await lock.acquire()) ?? expect.fail('the lock is held');
-      await slow.release();
-      expect(await lock.isHeldBy(next.owner)).to.equal(true);
-      await next.release();
-    });
-
-    it('is released after an acquisition that timed out', async () => {
-      const slug = newSlug();
-      const lock = new RebuildLock(redis, slug, log);
-      const impatient = redis.duplicate({ commandTimeout: 100 });
-      await impatient.ping();
-      await redis.client('PAUSE', 400, 'ALL');
-      const late = await new RebuildLock(impatient, slug, log).acquire().catch((error: unknown) => error);
-      expect(late).to.have.property('name', 'LockUnavailableError');
-      // Redis executes the commands of `impatient`, which have come first, when the pause ends.
-      await redis.ping();
-      await waitFor(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
-      await impatient.ping();
-      expect(await lock.isHeld()).to.equal(false);
-      impatient.disconnect();
-    });
   });
 });

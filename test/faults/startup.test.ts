@@ -2,10 +2,9 @@ import { rejects } from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
 import getPort from 'get-port';
 import { run } from '../../dev/run.js';
-import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { listen } from '../support/listen.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
@@ -17,7 +16,6 @@ import { inRunFolder } from '../support/run-folder.js';
 import { removeRegistries } from '../support/registries.js';
 import { environmentOf, newSlug, request } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { rebuildsOf } from '../support/rebuild-processes.js';
 
 type Environment = Record<string, string>;
 
@@ -106,29 +104,6 @@ describe('On startup,', function () {
       expect(program.stderr).to.equal('');
       await proxy.close();
     });
-  });
-
-  it("Node's options apply to the rebuild process", async () => {
-    const origin = heldBack(() => toCsv(packagesNamed(['alpha'])));
-    const server = await datasetServer(origin.listener);
-    // It inherits the variables of the file, which cannot be read again.
-    const options = '--use-openssl-ca --inspect-port 0 --env-file /dev/fd/9';
-    const script = `node=$1; shift; exec 9<<END\nTZ=UTC\nEND\nexec $node ${options} "$@"`;
-    const program = new SpawnedCli(
-      'main',
-      { ...environment(), DATASET_URL: server.url },
-      [],
-      inShell(script),
-    );
-    await waitFor(() => rebuildsOf(program.pid).length === 1, 'the rebuild process', 30_000);
-    const [worker = 0] = rebuildsOf(program.pid);
-    expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
-    origin.release();
-    const url = await program.url();
-    await waitFor(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
-    expect(await program.stop()).to.equal(0);
-    expect(program.stderr).to.equal('');
-    await server.close();
   });
 
   describe('The health check of the image', () => {
@@ -299,20 +274,6 @@ describe('On startup,', function () {
         expect(stderr.trim()).to.match(line);
         expect(stderr.trim().split('\n')).to.have.length(1);
         expect(code).to.equal(1);
-      }
-    });
-
-    it('lets rebuilds use the services that it has started', async () => {
-      const env: Environment = { ...environment(), REDIS_URL: '' };
-      const program = new SpawnedCli('dev/start', env);
-      try {
-        const [, url = ''] = await program.prints(/Redis \(.*\) at (redis:\S+)/, 60_000);
-        await program.prints(/The API is at/, 60_000);
-        const redis = new Redis(url);
-        expect(await redis.exists(`${env['REGISTRY_SLUG']}:rebuild-v2:last-success`)).to.equal(1);
-        redis.disconnect();
-      } finally {
-        expect(await program.stop('SIGINT')).to.equal(0);
       }
     });
   });

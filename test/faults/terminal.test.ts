@@ -59,7 +59,7 @@ describe('On a terminal,', function () {
   }
 
   for (const [signal, stop, moments] of [
-    ['Ctrl-C', (program) => program.type(CTRL_C), [/^pid/, /Snapshot: downloading/, /Snapshot: creating/]],
+    ['Ctrl-C', (program) => program.type(CTRL_C), [/^pid/, /Snapshot: downloading/]],
     ['SIGTERM', (program) => program.signal('SIGTERM'), [/^pid/, /Snapshot: downloading/]],
     ['SIGHUP', (program) => program.signal('SIGHUP'), []],
   ] as [signal: string, stop: (program: SpawnedCli) => void, moments: RegExp[]][]) {

@@ -3,9 +3,10 @@ import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { DEFAULT_SLUG, readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/util/log.js';
-import { Progress } from '../../src/rebuild/process/progress.js';
+import { Progress } from '../../src/rebuild/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
-import { NO_DATASET, rebuild } from '../../src/rebuild/pipeline.js';
+import { rebuild } from '../../src/rebuild/pipeline.js';
+import { NO_DATASET } from '../../src/rebuild/plan.js';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
@@ -80,13 +81,10 @@ describe('A bad snapshot', function () {
     const { alias, env } = suite.service;
     // Only a registry with the slug of the sample may be built from it; this one has another alias.
     const config = readConfig({ ...env, REGISTRY_SLUG: DEFAULT_SLUG });
-    const context = await createRebuildContext(config, createLogger('silent'), '');
+    const context = createRebuildContext(config, createLogger('silent'));
     const { signal } = new AbortController();
-    const attempt = rebuild(
-      { ...context, alias },
-      { force: true, progress: new Progress(new Date()), signal },
-    );
-    await rejects(attempt, { name: 'DatasetError', message: NO_DATASET }).finally(() => context.close());
+    const attempt = rebuild({ ...context, alias }, { force: true, progress: new Progress(), signal });
+    await rejects(attempt, { name: 'RefusedError', message: NO_DATASET }).finally(() => context.close());
     expect(await total()).to.equal(HALF.length);
   });
 

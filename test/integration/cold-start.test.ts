@@ -4,7 +4,7 @@ import { packagesNamed, toCsv } from '../support/datasets.js';
 import { expectInvalid, expectProblem } from '../support/expect-problem.js';
 import { expectSearch } from '../support/expect-search.js';
 import { REBUILD, startService, type Service } from '../support/service.js';
-import { NO_DATASET } from '../../src/rebuild/pipeline.js';
+import { NO_DATASET } from '../../src/rebuild/plan.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe('A cold start', function () {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { aliasOf, previousAliasOf } from '../../src/snapshot/index-names.js';
-import { reasonOf } from '../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../src/rebuild/failure-reason.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';

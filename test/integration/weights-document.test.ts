@@ -11,7 +11,7 @@ import {
   type Answer,
   type ListServer,
 } from '../support/list-server.js';
-import { reasonOf } from '../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../src/rebuild/failure-reason.js';
 import { logLines, newSlug, rebuildHere, startService, type Service } from '../support/service.js';
 import { refreshes } from '../support/refreshes.js';
 import { waitFor } from '../support/wait-for.js';

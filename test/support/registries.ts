@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { Client } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
-import { aliasOf, isChangesOf, isSnapshotOf } from '../../src/snapshot/index-names.js';
+import { aliasOf, isChangesOf, isSnapshotOf, rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { engines } from './engines.js';
 import { inRunFolder, runId } from './run-folder.js';
 
@@ -27,7 +27,7 @@ export async function removeRegistry(slug: string, client: Client): Promise<void
   const alias = aliasOf(slug);
   const all = Object.keys(await client.indices.get({ index: `${alias}-*` }));
   const indices = all.filter((index) => isSnapshotOf(alias, index) || isChangesOf(alias, index));
-  if (indices.length > 0) await client.indices.delete({ index: indices });
+  await client.indices.delete({ index: [...indices, rebuildsIndexOf(slug)], ignore_unavailable: true });
   const redis = new Redis(engines().redis.url);
   // Not KEYS, which would block a Redis that others use.
   for await (const keys of redis.scanStream({ match: `${slug}:*` }) as AsyncIterable<string[]>) {

@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import { engines } from './engines.js';
+import { rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { REBUILD_SECRET, type Service, type SuiteService } from './service.js';
 import { SpawnedCli } from './spawn-cli.js';
 
-/** Time to live of a lock after its last renewal, as documented, in milliseconds. */
-const LOCK_MS = 10_000;
+/** How long a lock lasts after its last report, as documented, in milliseconds. */
+const LOCK_MS = 30_000;
 
 /** Starts another replica of a suite's service in a child process. */
 export function spawnReplica(suite: SuiteService, env: Record<string, string> = {}): SpawnedCli {
@@ -19,12 +18,12 @@ export function spawnReplica(suite: SuiteService, env: Record<string, string> = 
   });
 }
 
-/** Ends the lock of a killed or suspended rebuild, which would expire in time. */
-export async function endLock({ slug }: Service): Promise<void> {
-  const redis = new Redis(engines().redis.url);
-  const key = `${slug}:rebuild-v2:lock`;
-  const remainingMs = await redis.pttl(key);
-  await redis.del(key);
-  redis.disconnect();
+/** Lets the lock of a killed or suspended rebuild expire now. */
+export async function endLock({ slug, elasticsearch }: Service): Promise<void> {
+  const state = { index: rebuildsIndexOf(slug), id: 'state' };
+  const { _source } = await elasticsearch.get<{ owner?: string; expires_at: number }>(state);
+  expect(_source?.owner, 'the owner').to.be.a('string');
+  const remainingMs = (_source?.expires_at ?? 0) - Date.now();
   expect(remainingMs, 'milliseconds until the lock expires').to.be.within(1, LOCK_MS);
+  await elasticsearch.update({ ...state, doc: { expires_at: 1 } });
 }

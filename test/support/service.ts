@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Client } from '@elastic/elasticsearch';
 import { secretsIn } from '../../src/config/secrets.js';
 import { readConfig } from '../../src/config/config.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { createLogger, type Logger } from '../../src/util/log.js';
-import { Progress } from '../../src/rebuild/process/progress.js';
+import { Progress } from '../../src/rebuild/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rebuild, type RebuildOptions } from '../../src/rebuild/pipeline.js';
 import { aliasOf, isSnapshotOf } from '../../src/snapshot/index-names.js';
@@ -14,6 +15,7 @@ import { startServer, type RunningServer } from '../../src/server.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines } from './engines.js';
 import { removeRegistry, sharedDataset, sharedSlug } from './registries.js';
+import { newFolder } from './run-folder.js';
 import { keepSecret, searchForSecrets } from './secret-scanner.js';
 import { contractOf } from './openapi-contract.js';
 import { waitFor } from './wait-for.js';
@@ -121,6 +123,25 @@ function logOf(variables: Record<string, string>): Logger {
   return createLogger('trace', { secrets: secretsIn(variables), destination: logStream });
 }
 
+/** The log of the rebuild processes of a server. Their lines become part of `logLines`. */
+function childLogOf() {
+  const file = join(newFolder(), 'rebuilds.log');
+  const descriptor = openSync(file, 'a');
+  let lines = 0;
+  let isOpen = true;
+  const read = () => {
+    const all = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+    for (const line of all.slice(lines)) logStream.write(line);
+    lines = all.length;
+  };
+  const close = () => {
+    read();
+    if (isOpen) closeSync(descriptor);
+    isOpen = false;
+  };
+  return { descriptor, read, close };
+}
+
 /**
  * Starts a server, which may not be ready yet.
  * @param auth credentials of the test's own client, if Elasticsearch requires them.
@@ -132,7 +153,12 @@ export async function startService(
 ): Promise<Service> {
   const variables = variablesOf(slug, env);
   const config = readConfig(variables);
-  const server = await startServer(config, { log: logOf(variables), env: variables });
+  const childLog = childLogOf();
+  const server = await startServer(config, {
+    log: logOf(variables),
+    env: variables,
+    output: childLog.descriptor,
+  });
   const elasticsearch = new Client({
     nodes: [...config.elasticsearch.nodes],
     ...(auth === undefined ? {} : { auth }),
@@ -144,10 +170,17 @@ export async function startService(
     promises.check(init?.method ?? 'GET', path, answer);
     return answer;
   };
-  const isRebuilding = () => server.rebuilds.progress !== undefined;
-  const idle = (timeoutMs = 60_000) => waitFor(() => !isRebuilding(), 'the rebuild to end', timeoutMs);
-  const stop = async () => {
+  const isRebuilding = () => server.rebuilds.isRunning;
+  const idle = async (timeoutMs = 60_000) => {
+    await waitFor(() => !isRebuilding(), 'the rebuild to end', timeoutMs);
+    childLog.read();
+  };
+  const stopServer = async () => {
     await server.stop();
+    childLog.close();
+  };
+  const stop = async () => {
+    await stopServer();
     await elasticsearch.close();
   };
   return {
@@ -162,7 +195,7 @@ export async function startService(
     refresh: () => server.snapshots.refresh(),
     stopPolling: () => server.snapshots.stop(),
     outcomes: () => server.rebuilds.counts,
-    failure: () => server.rebuilds.lastFailure?.reason,
+    failure: () => server.rebuilds.last?.reason,
     isRebuilding,
     rebuild: async (params = '') => {
       const answer = await get(REBUILD + params);
@@ -172,8 +205,8 @@ export async function startService(
     idle,
     loading: () =>
       waitFor(
-        () => {
-          const { phase, rows } = server.rebuilds.progress ?? {};
+        async () => {
+          const { phase, rows } = (await server.rebuilds.state()) ?? {};
           return phase === 'loading' && (rows ?? 0) > 0;
         },
         'the load to start',
@@ -185,7 +218,7 @@ export async function startService(
     },
     stop,
     end: async () => {
-      await server.stop();
+      await stopServer();
       await removeRegistry(slug, elasticsearch);
       await elasticsearch.close();
     },
@@ -204,11 +237,10 @@ export async function rebuildHere(
   options: Partial<Pick<RebuildOptions, 'force' | 'skipIf'>> = {},
 ): Promise<string | undefined> {
   const variables = variablesOf(slug, env);
-  const context = await createRebuildContext(readConfig(variables), logOf(variables), '');
+  const context = createRebuildContext(readConfig(variables), logOf(variables));
   try {
     const { signal } = new AbortController();
-    return (await rebuild(context, { force: false, ...options, progress: new Progress(new Date()), signal }))
-      .index;
+    return (await rebuild(context, { force: false, ...options, progress: new Progress(), signal })).index;
   } finally {
     await context.close();
   }

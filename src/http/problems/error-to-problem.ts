@@ -3,8 +3,8 @@ import {
   IndexGoneError,
   SearchRefusedError,
 } from '../../elasticsearch/elasticsearch-errors.js';
-import { LockUnavailableError } from '../../rebuild/process/lock.js';
-import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
+import { ProcessFailedError } from '../../rebuild/rebuild-service.js';
+import { StateUnavailableError } from '../../rebuild/state.js';
 import { NoChainError } from '../../snapshot/chains.js';
 import { TooManyExportsError } from '../../search/snapshot-exports.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
@@ -47,7 +47,7 @@ const PROBLEM_OF_ERROR: readonly [
 export function toProblem(error: unknown): Problem {
   if (error instanceof SnapshotGoneError)
     return new Problem('snapshot_gone', { detail: GONE[error.reason], cause: error });
-  if (error instanceof LockUnavailableError) {
+  if (error instanceof StateUnavailableError) {
     const detail = `no rebuild can start: ${error.message}`;
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }

@@ -13,7 +13,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { DatasetError, BadRows } from '../../../src/lists/fetch/dataset-error.js';
 import type { DownloadedDataset } from '../../../src/lists/download.js';
-import { reasonOf } from '../../../src/rebuild/process/failure-reason.js';
+import { reasonOf } from '../../../src/rebuild/failure-reason.js';
 import { checkPackages } from '../../../src/lists/checked-packages.js';
 import { datasetServer, trickled, type DatasetServer } from '../../support/dataset-server.js';
 import { downloadList, type ListOptions } from '../../support/list-server.js';

@@ -1,7 +1,6 @@
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
 import { isReadable, type FoundIndex } from '../../snapshot/snapshot.js';
-import { DatasetError } from '../../lists/fetch/dataset-error.js';
 import type { Weights } from '../../lists/weights.js';
 import type { RetryOptions } from '../retry.js';
 import { PageReader } from './page-reader.js';
@@ -11,28 +10,18 @@ const STALL_MS = 60_000;
 
 const WEIGHED = { filter: [{ range: { weight: { gt: 0 } } }] };
 
-/** @throws {DatasetError} if the new snapshot is smaller than the served one by more than `maxPercent`. */
-export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
-  if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
-  throw new DatasetError(
-    `the snapshot has ${total} packages, the previous one ${previous}: smaller by more than ${maxPercent} %` +
-      ' (REBUILD_MAX_SHRINK_PERCENT); accept it with force=true or --force',
-  );
-}
-
 /**
- * Compares the weights of the served snapshot with the new weights. If the served snapshot cannot be searched, the
- * error is logged, and all new weights are accepted: the new snapshot may solve the problem.
+ * Counts the names that had a weight in the served snapshot, and those of them that have one now.
  * @param pool must have a long timeout.
- * @throws {DatasetError} if fewer than half of the names that had a weight have one now.
+ * @returns undefined if the served snapshot has no weights, or cannot be searched: the new one may solve the problem.
  */
-export async function assertWeightsKept(
+export async function countKeptWeights(
   pool: SearchPool,
   served: FoundIndex | undefined,
   weights: Weights,
   options: RetryOptions,
-): Promise<void> {
-  if (served === undefined || !isReadable(served) || !served.meta.has_weights) return;
+): Promise<{ had: number; have: number } | undefined> {
+  if (served === undefined || !isReadable(served) || !served.meta.has_weights) return undefined;
   let had = 0;
   let have = 0;
   try {
@@ -47,11 +36,7 @@ export async function assertWeightsKept(
   } catch (error) {
     options.signal.throwIfAborted();
     options.log.warn({ err: error }, 'the weights of the served snapshot could not be read and compared');
-    return;
+    return undefined;
   }
-  if (have * 2 >= had) return;
-  throw new DatasetError(
-    `WEIGHTS_URL: of ${had} names that had a weight, ${have} have one now: fewer than half;` +
-      ' accept it with force=true or --force',
-  );
+  return { had, have };
 }

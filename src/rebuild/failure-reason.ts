@@ -1,28 +1,13 @@
 import { errors } from '@elastic/elasticsearch';
-import { describeAuthError, errorIn, isSilent } from '../../elasticsearch/elasticsearch.js';
-import { messageOf } from '../../util/error-message.js';
-import { DatasetError } from '../../lists/fetch/dataset-error.js';
+import { createRedactor } from '../util/redact.js';
+import { truncateReason } from '../util/reason-text.js';
+import { describeAuthError, errorIn, isSilent } from '../elasticsearch/elasticsearch.js';
+import { messageOf } from '../util/error-message.js';
+import { DatasetError } from '../lists/fetch/dataset-error.js';
 
-/** Kinds of failures. A metric has them as values of its label `reason`. */
-export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
-
-type FailureKind = (typeof FAILURE_KINDS)[number];
-
-const KINDS: Partial<Record<string, FailureKind>> = {
-  DatasetError: 'dataset',
-  ElasticsearchUnavailableError: 'elasticsearch',
-  FlipError: 'elasticsearch',
-  LockLostError: 'lock',
-  SearchRefusedError: 'elasticsearch',
-  StalledError: 'elasticsearch',
-  ProcessFailedError: 'process',
-};
-
-/** Rejected credentials are recognised by the response of Elasticsearch. */
-export function failureKind(error: Error): FailureKind {
-  if (describeAuthError(error, '') !== undefined) return 'credentials';
-  if (error instanceof errors.ElasticsearchClientError) return 'elasticsearch';
-  return KINDS[error.name] ?? 'other';
+/** @param secrets are redacted before the reason is stored or sent anywhere. */
+export function failureReason(error: Error, secrets: readonly string[]): string {
+  return truncateReason(createRedactor(secrets)(reasonOf(error)));
 }
 
 /** The messages of an error and its causes, in one line. It may contain addresses and secrets. */

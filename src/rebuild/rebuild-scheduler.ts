@@ -1,14 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Logger } from '../../util/log.js';
-import type { SnapshotWatcher } from '../../snapshot/snapshot-watcher.js';
-import type { RebuildService } from './rebuild-service.js';
-import type { StartOptions } from './rebuild-process.js';
+import type { Logger } from '../util/log.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
+import type { RebuildService, StartOptions } from './rebuild-service.js';
 
 /** Bounds of the pause before a failed first rebuild is retried, in milliseconds. It doubles after each failure. */
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 300_000;
 /** How often to check whether a first rebuild is needed, in milliseconds. */
 const COLD_START_POLL_MS = 500;
+
+/**
+ * A refresh starts if the last rebuild of any replica began this part of an interval ago. Below 1, because the timer and
+ * the request take different times.
+ */
+const MIN_AGE = 0.9;
 
 /** Starts rebuilds without a request: until there is a first snapshot, and at a fixed interval. */
 export class RebuildScheduler {
@@ -50,8 +55,8 @@ export class RebuildScheduler {
 
   async #refresh(intervalSeconds: number): Promise<void> {
     while (await this.#pause(intervalSeconds * 1000)) {
-      if (await this.rebuilds.claimsRefresh(intervalSeconds))
-        await this.#rebuild({ force: false, skipIf: 'unchanged' });
+      const minAgeMs = intervalSeconds * 1000 * MIN_AGE;
+      await this.#rebuild({ force: false, skipIf: 'unchanged', minAgeMs });
     }
   }
 
@@ -63,10 +68,8 @@ export class RebuildScheduler {
   /** Waits for the end. @returns whether the rebuild failed or could not be started. */
   async #rebuild(options: StartOptions): Promise<boolean> {
     try {
-      // The scheduler may have been stopped while it claimed the refresh.
-      this.#stopping.signal.throwIfAborted();
-      const response = await this.rebuilds.start(options);
-      return response.accepted && 'failure' in (await response.outcome);
+      const { ended } = await this.rebuilds.start(options);
+      return (await ended)?.outcome === 'failed';
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.log.error({ err: error }, 'the rebuild could not be started');
       return true;

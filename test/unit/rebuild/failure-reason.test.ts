@@ -1,11 +1,8 @@
 import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { ElasticsearchUnavailableError } from '../../../../src/elasticsearch/elasticsearch-errors.js';
-import { DatasetError } from '../../../../src/lists/fetch/dataset-error.js';
-import { failureKind, reasonOf } from '../../../../src/rebuild/process/failure-reason.js';
-import { LockLostError } from '../../../../src/rebuild/process/lock.js';
-import { failed } from '../../../../src/rebuild/process/outcome.js';
-import { ProcessFailedError } from '../../../../src/rebuild/process/rebuild-process.js';
+import { ElasticsearchUnavailableError } from '../../../src/elasticsearch/elasticsearch-errors.js';
+import { DatasetError } from '../../../src/lists/fetch/dataset-error.js';
+import { failureReason, reasonOf } from '../../../src/rebuild/failure-reason.js';
 
 function responseError(statusCode: number, body: unknown): Error {
   return new errors.ResponseError({
@@ -60,23 +57,10 @@ describe('The reason of a failure', () => {
   it('contains no secret, not even a part of one at its end', () => {
     const secret = 'a-secret-change-me';
     const urls = `redirected to https://user:password@data.internal/x.csv?token=${secret}`;
-    expect(failed(new Error(urls), [secret]).failure.reason).to.equal(
+    expect(failureReason(new Error(urls), [secret])).to.equal(
       'redirected to https://[redacted]@data.internal/x.csv?token=[redacted]',
     );
-    const { reason } = failed(new Error('x'.repeat(290) + secret), [secret]).failure;
+    const reason = failureReason(new Error('x'.repeat(290) + secret), [secret]);
     expect(reason).to.have.length(300).and.not.to.include(secret.slice(0, 4));
-  });
-
-  it('has a kind for metrics, which is no free text', () => {
-    const kinds: [error: Error, kind: string][] = [
-      [new DatasetError('line 2: name is empty'), 'dataset'],
-      [responseError(401, {}), 'credentials'],
-      [new errors.TimeoutError('late'), 'elasticsearch'],
-      [new ElasticsearchUnavailableError('late'), 'elasticsearch'],
-      [new LockLostError(), 'lock'],
-      [new ProcessFailedError('killed'), 'process'],
-      [new Error('any'), 'other'],
-    ];
-    for (const [error, kind] of kinds) expect(failureKind(error), error.name).to.equal(kind);
   });
 });

@@ -1,0 +1,171 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
+import type { RebuildOptions } from './pipeline.js';
+import type { RebuildContext } from './rebuild-context.js';
+import type { EndedRebuild, RebuildState } from './state.js';
+
+/**
+ * The program of `npm run rebuild` (`src/cli/rebuild.ts`). For servers, `scripts/build.sh` bundles it into a single
+ * file, which starts twice as fast as separate files.
+ */
+const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
+
+/** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
+const HEAP_MB = 128;
+
+/** How long a state is reused for the metrics of one scrape, in milliseconds. */
+const REUSE_MS = 500;
+
+/** The process of the rebuild could not be started. */
+export class ProcessFailedError extends Error {
+  override readonly name = 'ProcessFailedError';
+}
+
+/** Options of a rebuild. Only the server itself sets `skipIf` and `minAgeMs`. */
+export interface StartOptions extends Pick<RebuildOptions, 'force' | 'skipIf'> {
+  /** Starts nothing if the last rebuild of any replica began less than this time ago. */
+  minAgeMs?: number;
+}
+
+/** `ended` is undefined if no rebuild was started: another one is running, or the last one is too recent. */
+interface StartResponse {
+  state: RebuildState;
+  ended: Promise<EndedRebuild> | undefined;
+}
+
+export interface RebuildServiceOptions {
+  /** The environment variables of the server, which its rebuild processes inherit. */
+  env: NodeJS.ProcessEnv;
+  /** Where the process writes its log: a file descriptor instead of the output of this process. */
+  output?: number | undefined;
+  /** Called with the state of its own rebuild every second. */
+  onState?: ((state: RebuildState) => void) | undefined;
+}
+
+/** Takes the lock, and runs `npm run rebuild` in a process of its own, which holds the lock from then on. */
+export class RebuildService {
+  #child: ChildProcess | undefined;
+  #ended: Promise<EndedRebuild> | undefined;
+  #last: EndedRebuild | undefined;
+  #lastBuilt: EndedRebuild | undefined;
+  #read: { at: number; state: Promise<RebuildState> } | undefined;
+  readonly counts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
+  #isStopping = false;
+
+  constructor(
+    private readonly context: RebuildContext,
+    private readonly options: RebuildServiceOptions,
+  ) {}
+
+  /** Whether this server runs a rebuild. */
+  get isRunning(): boolean {
+    return this.#child !== undefined;
+  }
+
+  /** How the last rebuild of this server ended. */
+  get last(): EndedRebuild | undefined {
+    return this.#last;
+  }
+
+  /** The last rebuild of this server that built an index. */
+  get lastBuilt(): EndedRebuild | undefined {
+    return this.#lastBuilt;
+  }
+
+  /** How the rebuilds of this registry stand, on whatever replica. Undefined if Elasticsearch does not respond. */
+  state(): Promise<RebuildState | undefined> {
+    const now = performance.now();
+    if (this.#read === undefined || now - this.#read.at > REUSE_MS)
+      this.#read = { at: now, state: this.context.states.read() };
+    return this.#read.state.catch(() => undefined);
+  }
+
+  /**
+   * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
+   * @throws {StateUnavailableError} if the lock cannot be taken: it is unknown whether a rebuild is running.
+   * @throws {ProcessFailedError} if the server is stopping, or the process could not be started.
+   */
+  async start({ minAgeMs, ...options }: StartOptions): Promise<StartResponse> {
+    if (this.#isStopping) throw new ProcessFailedError('the server is stopping');
+    const { states } = this.context;
+    const owner = randomUUID();
+    const state = await states.acquire(owner, { minAgeMs });
+    if (state.owner !== owner) return { state, ended: undefined };
+    try {
+      const child = this.#spawn(owner, options);
+      this.#child = child;
+      await once(child, 'spawn');
+      this.#ended = this.#follow(child, owner, state);
+      return { state, ended: this.#ended };
+    } catch (cause) {
+      this.#child = undefined;
+      const reason = `the rebuild process could not be started: ${(cause as Error).message}`;
+      await this.#fail(owner, state, reason);
+      throw new ProcessFailedError(reason, { cause });
+    }
+  }
+
+  /** Starts no more rebuilds, stops the running one before its flip, and waits for its end. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#child?.kill('SIGTERM');
+    await this.#ended;
+  }
+
+  #spawn(owner: string, { force, skipIf }: Pick<StartOptions, 'force' | 'skipIf'>): ChildProcess {
+    const { env, output = 'inherit' } = this.options;
+    const args = ['--owner', owner, ...(force ? ['--force'] : []), ...(skipIf ? ['--skip-if', skipIf] : [])];
+    const { level } = this.context.log;
+    return spawn(process.execPath, [`--max-old-space-size=${HEAP_MB}`, PROGRAM, ...args], {
+      env: { ...env, LOG_LEVEL: level },
+      stdio: ['ignore', output, output],
+    });
+  }
+
+  /** Renews the lock until the process reports, watches the rebuild, and records its end. Never rejects. */
+  async #follow(child: ChildProcess, owner: string, started: RebuildState): Promise<EndedRebuild> {
+    const { snapshots, states } = this.context;
+    const exit = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
+    const exited = new AbortController();
+    void exit.then(() => exited.abort());
+    let state = started;
+    this.options.onState?.(state);
+    const began = performance.now();
+    while (await pause(states.times.report, true, { signal: exited.signal }).catch(() => false)) {
+      const isStarting = state.memory_bytes === undefined && performance.now() - began < states.times.expiry;
+      const reading: Promise<RebuildState | undefined> = isStarting ? states.report(owner) : states.read();
+      state = (await reading.catch(() => undefined)) ?? state;
+      if (state.owner === owner) this.options.onState?.(state);
+    }
+    const [code, signal] = await exit;
+    const recorded = await states.ended(owner).catch(() => undefined);
+    const how = signal ?? `exit code ${code}`;
+    const { phase } = (await states.read().catch(() => undefined)) ?? state;
+    const ended =
+      recorded ?? (await this.#fail(owner, started, `the rebuild process ended by ${how} while ${phase}`));
+    this.counts[ended.outcome]++;
+    this.#last = ended;
+    if (ended.outcome === 'rebuilt') this.#lastBuilt = ended;
+    await snapshots.refresh();
+    // Another one may have begun beside a process that was suspended.
+    if (this.#child === child) this.#child = undefined;
+    return ended;
+  }
+
+  /** Records the end of a process that has not recorded it. Its lock is released; else it expires. Never rejects. */
+  async #fail(owner: string, { started_at = 0 }: RebuildState, reason: string): Promise<EndedRebuild> {
+    const { states, log } = this.context;
+    // A terminal sends Ctrl-C to the process, too, which may not be able to handle it yet.
+    const outcome = this.#isStopping ? 'stopped' : 'failed';
+    if (outcome === 'failed') log.error({ reason }, 'the rebuild failed');
+    const ended = { outcome, started_at, ...(outcome === 'failed' && { reason }) } as const;
+    await states.release(owner, ended).catch((error: unknown) => {
+      log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
+    });
+    return { ...ended, ended_at: Date.now() };
+  }
+}

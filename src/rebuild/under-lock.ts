@@ -1,0 +1,161 @@
+import { writeFileSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
+import type { Logger } from '../util/log.js';
+import { snapshotIdOf } from '../snapshot/index-names.js';
+import { failureReason } from './failure-reason.js';
+import { rebuild, type Built, type RebuildOptions } from './pipeline.js';
+import { Progress, type Report } from './progress.js';
+import type { RebuildContext } from './rebuild-context.js';
+import { LockLostError, type EndedRebuild, type RebuildStates } from './state.js';
+import { FlipError } from './steps/flip.js';
+
+/** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
+const STOP_MS = 8_500;
+
+/** Added to the niceness of this process. It then gets a quarter of a contended processor, enough to renew the lock. */
+const NICENESS = 5;
+
+/** Makes the kernel's out-of-memory killer choose this process before a server (range: -1000 to 1000). */
+const OOM_SCORE_ADJ = 500;
+
+interface Options extends Omit<RebuildOptions, 'progress'> {
+  /** Called with each change of the progress. */
+  onProgress?: (report: Report) => void;
+}
+
+/** How a rebuild ended, and what was built. */
+export type Outcome = Omit<EndedRebuild, 'ended_at'> & { built?: Built };
+
+/**
+ * Rebuilds in this process, which gets a lower priority than servers. The caller has acquired the lock for `owner`. If
+ * the cleanup after a stop takes too long, the process exits, and the next rebuild cleans up. Never rejects: failures
+ * are logged and recorded.
+ */
+export async function rebuildUnderLock(
+  context: RebuildContext,
+  owner: string,
+  { onProgress, ...options }: Options,
+): Promise<Outcome> {
+  const { log, states } = context;
+  const giveUp = () => {
+    log.fatal('the cleanup after the stop takes too long; the next rebuild cleans up');
+    process.exit(1);
+  };
+  const limitCleanup = () => setTimeout(giveUp, STOP_MS).unref();
+  // The process may have been stopped while it connected.
+  if (options.signal.aborted) limitCleanup();
+  else options.signal.addEventListener('abort', limitCleanup);
+  yieldToServers();
+
+  let phase: string | undefined;
+  const progress = new Progress((report) => {
+    onProgress?.(report);
+    if (report.phase !== phase) void lock.report();
+    phase = report.phase;
+  });
+  const lock = new HeldLock(states, owner, log, () => progress.report);
+  const started_at = await lock.report();
+  const signal = AbortSignal.any([options.signal, lock.lost]);
+  const { built, ...ended } = await attempt(context, { ...options, progress, signal }, lock.lost);
+  const recorded = { ...(started_at !== undefined && { started_at }), seconds: progress.seconds, ...ended };
+  await lock.release(recorded);
+  return { ...recorded, ...(built !== undefined && { built }) };
+}
+
+function yieldToServers(): void {
+  // `NICENESS` is relative: a niceness below the inherited one would require a privilege.
+  setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
+  try {
+    writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));
+  } catch {
+    // The file exists only on Linux, and a container may forbid the write.
+  }
+}
+
+/** A lock that this process has acquired. Reports every second until it is released, which renews the lock. */
+export class HeldLock {
+  readonly #lost = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  #reports: Promise<number | undefined> = Promise.resolve(undefined);
+  #waiting = 0;
+  #isFailing = false;
+
+  /** @param progress how far the work of the owner is. */
+  constructor(
+    private readonly states: RebuildStates,
+    private readonly owner: string,
+    private readonly log: Logger,
+    private readonly progress?: () => Report,
+  ) {
+    this.#timer = setInterval(() => {
+      if (this.#waiting === 0) void this.report();
+    }, states.times.report);
+  }
+
+  /** Aborts when another owner has the lock. While Elasticsearch does not respond, nobody can take it. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** Never rejects: the next report tries again. @returns when the lock was taken; undefined if that is unknown. */
+  report(): Promise<number | undefined> {
+    this.#waiting++;
+    this.#reports = this.#reports.then(() => this.#send()).finally(() => this.#waiting--);
+    return this.#reports;
+  }
+
+  async #send(): Promise<number | undefined> {
+    const { user, system } = process.cpuUsage();
+    const usage = { memory_bytes: process.memoryUsage.rss(), cpu_seconds: (user + system) / 1e6 };
+    try {
+      const state = await this.states.report(this.owner, { ...this.progress?.(), ...usage });
+      this.#isFailing = false;
+      if (state === undefined) this.#lost.abort();
+      return state?.started_at;
+    } catch (error) {
+      if (!this.#isFailing) this.log.warn({ err: error }, 'the state of the rebuild could not be written');
+      this.#isFailing = true;
+      return undefined;
+    }
+  }
+
+  /** Never rejects: a lock that cannot be released expires. */
+  async release(ended?: Omit<EndedRebuild, 'ended_at'>): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#reports;
+    await this.states.release(this.owner, ended).catch((error: unknown) => {
+      this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
+    });
+  }
+}
+
+async function attempt(
+  context: RebuildContext,
+  options: RebuildOptions,
+  lost: AbortSignal,
+): Promise<Outcome> {
+  const { log } = context;
+  try {
+    options.signal.throwIfAborted();
+    const built = await rebuild(context, options);
+    const { index, packages } = built;
+    if (index === undefined) {
+      log.info('nothing to rebuild');
+      return { outcome: 'unchanged', built };
+    }
+    log.info({ index, seconds: options.progress.seconds }, 'rebuilt');
+    return { outcome: 'rebuilt', built, snapshot: snapshotIdOf(index), packages };
+  } catch (error) {
+    const { phase } = options.progress.report;
+    const isUncertain = error instanceof FlipError;
+    if (options.signal.aborted && !lost.aborted && !isUncertain) {
+      log.info({ phase }, 'the rebuild was stopped; what is served has not changed');
+      return { outcome: 'stopped' };
+    }
+    const cause = lost.aborted && !isUncertain ? new LockLostError() : (error as Error);
+    const reason = failureReason(cause, context.config.secrets);
+    const consequence = isUncertain ? '' : '; what is served has not changed';
+    log.error({ err: error, reason, phase }, `the rebuild failed${consequence}`);
+    return { outcome: 'failed', reason };
+  }
+}
