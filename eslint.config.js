@@ -3,7 +3,6 @@ import tseslint from 'typescript-eslint';
 /** The folders of `src`: each may use the ones before it and, in `http`, the types of all. The root of `src`, and `dev`, may use all. */
 const LAYERS = [
   'util',
-  'redis',
   'elasticsearch',
   'snapshot',
   'config',
@@ -14,6 +13,8 @@ const LAYERS = [
   'search',
   'rebuild',
   'registry',
+  // Only limits use it.
+  'redis',
   'http/problems',
   'http/limits',
   'http/request',
@@ -33,7 +34,8 @@ function ruleOf(layer) {
   const folders = later.map((other) => other.split('/').at(-1));
   // The files of `lists` belong to a later layer than its folders.
   const above = later.includes(layer.split('/')[0]) ? '|^\\.\\./[^/]+$' : '';
-  const regex = `^\\.\\./(?:.*/)?(?:${[...folders, 'dev', 'mcp', 'web'].join('|')})/|^(?:\\.\\./)+(?:app|main|server|server-process)\\.js$${above}`;
+  const packages = later.includes('redis') ? '|^ioredis$' : '';
+  const regex = `^\\.\\./(?:.*/)?(?:${[...folders, 'dev', 'mcp', 'web'].join('|')})/|^(?:\\.\\./)+(?:app|main|server|server-process)\\.js$${above}${packages}`;
   const message = `${layer} comes before it in LAYERS: move what both need.`;
   return {
     files: [`src/${layer}/**/*.ts`],
