@@ -54,11 +54,14 @@ export function builderRole(slug: string): Role {
         ],
       },
       { names: [alias, previousAliasOf(alias)], privileges: ['view_index_metadata', MOVE_ALIASES] },
-      { names: [rebuildsIndexOf(slug)], privileges: ['create_index', 'read', 'index', 'delete'] },
+      { names: [rebuildsIndexOf(slug)], privileges: ['create_index', 'read', 'delete', ...WRITE] },
       { names: [loadingAliasesOf(alias)], privileges: ['create', RECORD_CHAIN, MOVE_ALIASES] },
     ],
   };
 }
+
+/** The privilege `index` would also allow changing the mapping. */
+const WRITE = ['indices:data/write/index*', 'indices:data/write/update*'];
 
 const MOVE_ALIASES = 'indices:admin/aliases';
 

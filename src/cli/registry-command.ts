@@ -37,7 +37,7 @@ export function runRegistryCommand(
       return await command(context, signal);
     } catch (error) {
       if (!(error instanceof StateUnavailableError)) throw error;
-      throw new Error(`${error.message}: the rebuild lock cannot be acquired`, { cause: error });
+      throw new Error(`the rebuild lock cannot be acquired: ${error.message}`, { cause: error });
     } finally {
       await context.close();
     }

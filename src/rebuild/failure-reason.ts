@@ -13,7 +13,7 @@ export function failureReason(error: Error, secrets: readonly string[]): string 
 /** The messages of an error and its causes, in one line. It may contain addresses and secrets. */
 export function reasonOf(error: Error): string {
   const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
-  if (refusal !== undefined) return refusal;
+  if (refusal !== undefined) return `${refusal}: npm run keys makes a new one`;
   // Its message quotes its cause.
   if (error instanceof DatasetError) return error.message;
   const messages = isSilent(error) ? ['Elasticsearch does not respond'] : [];

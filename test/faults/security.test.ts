@@ -2,11 +2,13 @@ import { rejects } from 'node:assert/strict';
 import { Client, errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../dev/service.js';
+import { builderRole } from '../../src/cli/key-roles.js';
 import {
   aliasOf,
   changesIndexOf,
   newIndexName,
   previousAliasOf,
+  rebuildsIndexOf,
   snapshotIdOf,
 } from '../../src/snapshot/index-names.js';
 import { checkElasticsearch } from '../../src/elasticsearch/connection-check.js';
@@ -50,6 +52,8 @@ describe('An Elasticsearch with security', function () {
     `${alias}-changes-mine`,
     `${newIndexName(`${alias}-changes`, new Date())}-copy`,
     changesIndexOf(aliasOf(`${alias}-b`), '20260101t000000z-0123abcd'),
+    rebuildsIndexOf(`${slug}-b`),
+    `${rebuildsIndexOf(slug)}-mine`,
   ];
   let nodes: IsolatedNodes;
   let engine: Service;
@@ -225,6 +229,7 @@ describe('An Elasticsearch with security', function () {
       ...changesOf(changesIndexOf(alias, snapshotIdOf(index))),
       ...changesOf(index),
       ...changesOf(alias),
+      ...changesOf(rebuildsIndexOf(slug)),
       ['PUT', `/${newIndexName(alias, new Date())}`],
       ['PUT', `/${slug}-mine`],
     ]);
@@ -232,7 +237,7 @@ describe('An Elasticsearch with security', function () {
 
   it('lets the read key see only its registry', async () => {
     const key = keys.ELASTICSEARCH_API_KEY;
-    await expectRefused(key, others.flatMap(readsOf));
+    await expectRefused(key, [...others, rebuildsIndexOf(slug)].flatMap(readsOf));
     const client = new Client({ node: engine.url, auth: { apiKey: key } });
     const { hits } = await client.search({
       index: '*',
@@ -254,6 +259,28 @@ describe('An Elasticsearch with security', function () {
       ['PUT', `/${alias}-previous-mine`],
       ['PUT', `/${slug}-mine`],
       ['POST', '/_aliases', { actions: [{ add: { index: await served(), alias: 'mine' } }] }],
+    ]);
+  });
+
+  it('lets the rebuild key change only documents of the state of rebuilds', async () => {
+    const state = rebuildsIndexOf(slug);
+    const key = keys.ELASTICSEARCH_REBUILD_API_KEY;
+    const mine = { ended_at: 0, reason: 'mine' };
+    const allowed = await statuses(key, [
+      ['GET', `/${state}/_doc/state`],
+      ['PUT', `/${state}/_doc/mine`, mine],
+      ['POST', `/${state}/_update/mine`, { script: { source: "ctx._source.reason = 'other'" } }],
+      ['GET', `/${state}/_search`],
+      ['DELETE', `/${state}/_doc/mine`],
+      ['POST', `/${state}/_delete_by_query`, { query: { term: { reason: 'mine' } } }],
+    ]);
+    expect(new Set(Object.values(allowed)), JSON.stringify(allowed)).to.deep.equal(new Set([200]));
+    const ofDocuments = /_doc|_update\/|_by_query/;
+    await expectRefused(key, [
+      ...changesOf(state).filter(([, path]) => !ofDocuments.test(path)),
+      ['GET', `/${state}/_mapping`],
+      ['GET', `/${state}/_settings`],
+      ['GET', `/${state}`],
     ]);
   });
 
@@ -297,18 +324,38 @@ describe('An Elasticsearch with security', function () {
     expect(stdout).to.match(/"level":50,.*"statusCode":401/);
   });
 
-  it('changes nothing with only the read key', async () => {
-    const before = await everything();
-    const reason = 'ELASTICSEARCH_REBUILD_API_KEY does not allow indices:admin/create';
-    const { ELASTICSEARCH_API_KEY } = keys;
-    await withServer({ ELASTICSEARCH_API_KEY }, async (url, program) => {
-      expect((await request(url + REBUILD)).status).to.equal(202);
-      await program.prints(new RegExp(reason), 10_000);
-      expect((await request(`${url}/search?q=lib`)).status).to.equal(200);
-      expect((await request(`${url}/health`)).status).to.equal(200);
+  /** The key for rebuilds of a release that kept no state in Elasticsearch. */
+  async function olderKey(): Promise<string> {
+    const { cluster, indices = [] } = builderRole(slug);
+    const role = { cluster, indices: indices.filter(({ names }) => !names.includes(rebuildsIndexOf(slug))) };
+    const { encoded } = await administrator.security.createApiKey({
+      name: 'older',
+      role_descriptors: { older: role },
     });
-    expect(await everything()).to.deep.equal(before);
-  });
+    return keepSecret(encoded);
+  }
+
+  for (const [what, rebuildKey] of [
+    ['only the read key', () => Promise.resolve({})],
+    ['an older rebuild key', async () => ({ ELASTICSEARCH_REBUILD_API_KEY: await olderKey() })],
+  ] as const)
+    it(`rebuilds nothing with ${what}, which one line explains`, async () => {
+      const before = await everything();
+      const { ELASTICSEARCH_API_KEY } = keys;
+      const env = { ELASTICSEARCH_API_KEY, ...(await rebuildKey()) };
+      const reason =
+        'ELASTICSEARCH_REBUILD_API_KEY does not allow indices:admin/create: npm run keys makes a new one';
+      await withServer(env, async (url) => {
+        const detail = expectProblem(await request(url + REBUILD), 503, 'search_unavailable');
+        expect(detail).to.equal(`no rebuild can start: ${reason}`);
+        expect((await request(`${url}/search?q=lib`)).status).to.equal(200);
+        expect((await request(`${url}/health`)).status).to.equal(200);
+      });
+      const DATASET_URL = suite.dataset.url;
+      const { code, stderr } = await runCommand('cli/rebuild', { ...environment(), ...env, DATASET_URL });
+      expect([code, stderr]).to.deep.equal([1, `the rebuild lock cannot be acquired: ${reason}\n`]);
+      expect(await everything()).to.deep.equal(before);
+    });
 
   describe('lets npm run keys', () => {
     it('revoke all keys but those in the environment', async () => {

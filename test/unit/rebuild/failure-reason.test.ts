@@ -54,6 +54,13 @@ describe('The reason of a failure', () => {
       expect(reasonOf(responseError(503, other))).to.match(/^Elasticsearch responded with 503: [^\n]+$/);
   });
 
+  it('tells that a key without the rights must be made again', () => {
+    const reason = 'action [indices:data/write/update] is unauthorized for API key id [x]';
+    expect(reasonOf(responseError(403, { error: { type: 'security_exception', reason } }))).to.equal(
+      'ELASTICSEARCH_REBUILD_API_KEY does not allow indices:data/write/update: npm run keys makes a new one',
+    );
+  });
+
   it('contains no secret, not even a part of one at its end', () => {
     const secret = 'a-secret-change-me';
     const urls = `redirected to https://user:password@data.internal/x.csv?token=${secret}`;
