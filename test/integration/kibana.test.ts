@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { kibanaFieldsOf } from '../../src/rebuild/steps/kibana-fields.js';
-import { aliasOf, changesIndexOf, newIndexName } from '../../src/snapshot/index-names.js';
+import { aliasOf, changesIndexOf, newIndexName, rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 
@@ -18,11 +18,13 @@ const objects = readFileSync(FILE, 'utf8')
   .trimEnd()
   .split('\n')
   .map((line) => JSON.parse(line) as SavedObject);
+/** What `sed` renames for another slug. */
+const VIEWED = [aliasOf('registry'), rebuildsIndexOf('registry')];
 const panels = objects.filter(({ type }) => type === 'lens');
 
-/** The fields of the index that a panel uses. */
+/** The fields of its index that a panel uses. */
 const fieldsOf = ({ attributes }: SavedObject) =>
-  [...JSON.stringify(attributes).matchAll(/"sourceField":"(\w+)"/g)]
+  [...JSON.stringify(attributes).matchAll(/"sourceField":"([\w.]+)"/g)]
     .map(([, field = '']) => field)
     .filter((field) => field !== '___records___');
 
@@ -30,12 +32,12 @@ describe('The saved objects for Kibana', () => {
   const names = ['@scope/a', '@Scope/b/c', '@/a', 'Ärger', '𝒜lpha', '日本'];
   const suite = useService(() => packagesNamed(names));
 
-  it('are named after the alias and refer only to each other', () => {
+  it('are named after the alias or the index of rebuilds, but refer only to each other', () => {
     const known = objects.map(({ type, id }) => `${type} ${id}`);
     expect(new Set(known)).to.have.property('size', objects.length);
     for (const { id, attributes, references } of objects) {
-      expect(id).to.match(new RegExp(`^${aliasOf('registry')}(-|$)`));
-      expect(attributes['title']).to.contain(aliasOf('registry'));
+      expect(id).to.match(new RegExp(`^(${VIEWED.join('|')})(-|$)`));
+      expect(attributes['title']).to.match(new RegExp(VIEWED.join('|')));
       expect(known, id).to.include.members(references.map((one) => `${one.type} ${one.id}`));
     }
   });
@@ -54,14 +56,18 @@ describe('The saved objects for Kibana', () => {
     expect(newIndexName(aliasOf('registry-packages-changes'), new Date())).not.to.match(pattern);
   });
 
-  it('use fields of the index that can be aggregated', async () => {
-    const { elasticsearch, alias } = suite.service;
-    const { fields } = await elasticsearch.fieldCaps({ index: alias, fields: '*' });
-    const used = panels.flatMap(fieldsOf);
-    expect(used).to.have.length.above(5);
-    for (const field of used)
-      expect(Object.values(fields[field] ?? {})[0], field).to.include({ aggregatable: true });
-  });
+  for (const [view, indexOf, least] of [
+    [aliasOf('registry'), aliasOf, 5],
+    [rebuildsIndexOf('registry'), rebuildsIndexOf, 7],
+  ] as const)
+    it(`use fields of ${view} that can be aggregated`, async () => {
+      const { elasticsearch, slug } = suite.service;
+      const { fields } = await elasticsearch.fieldCaps({ index: indexOf(slug), fields: '*' });
+      const used = panels.filter(({ references }) => references[0]?.id === view).flatMap(fieldsOf);
+      expect(used).to.have.length.above(least);
+      for (const field of used)
+        expect(Object.values(fields[field] ?? {})[0], field).to.include({ aggregatable: true });
+    });
 
   it('find the initial, scope and length of each package', async () => {
     const { elasticsearch, alias } = suite.service;

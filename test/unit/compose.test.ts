@@ -70,8 +70,8 @@ describe('The import into Kibana', () => {
       // The slug begins with the alias of the default registry, and ends like an object of it.
       const slug = 'registry-packages-total';
       const objects = read('deploy/kibana/saved-objects.ndjson').replaceAll(
-        'registry-packages',
-        `${slug}-packages`,
+        /registry-(packages|rebuilds)/g,
+        `${slug}-$1`,
       );
       let received = '';
       const kibana: RequestListener = (request, response) =>
