@@ -99,11 +99,10 @@ describe('Observability:', function () {
         await suite.service.rebuild();
       });
 
-    it('report a failed rebuild by the kind of its reason', async () => {
+    it('report when a rebuild failed', async () => {
       const { grown, after } = await rebuild('package_no,name,version,url\n1,"alpha');
       expect(grown('rebuilds_total', { outcome: 'failed' })).to.equal(1);
       const [failure] = after.all('rebuild_last_failure_timestamp_seconds');
-      expect(failure?.labels['reason']).to.equal('dataset');
       expect(failure?.value).to.be.closeTo(Date.now() / 1000, 60);
     });
 
