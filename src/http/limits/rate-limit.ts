@@ -15,10 +15,7 @@ const MAX_EXHAUSTED = 10_000;
 /** A reason why Redis fails is logged again if it has not occurred for this time, in milliseconds. */
 const LOG_AGAIN_MS = 60_000;
 
-/**
- * Timeout of a check on Redis, in milliseconds. Rebuilds need a longer timeout, so the limits have their own
- * connection.
- */
+/** Timeout of a check on Redis, in milliseconds. */
 const CHECK_TIMEOUT_MS = 50;
 
 /** The effect on the server if the connection fails, for the log. */
