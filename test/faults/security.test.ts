@@ -326,8 +326,8 @@ describe('An Elasticsearch with security', function () {
 
   /** The key for rebuilds of a release that kept no state in Elasticsearch. */
   async function olderKey(): Promise<string> {
-    const { cluster, indices = [] } = builderRole(slug);
-    const role = { cluster, indices: indices.filter(({ names }) => !names.includes(rebuildsIndexOf(slug))) };
+    const { indices = [] } = builderRole(slug);
+    const role = { indices: indices.filter(({ names }) => !names.includes(rebuildsIndexOf(slug))) };
     const { encoded } = await administrator.security.createApiKey({
       name: 'older',
       role_descriptors: { older: role },

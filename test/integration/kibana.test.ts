@@ -31,6 +31,8 @@ const fieldsOf = ({ attributes }: SavedObject) =>
 describe('The saved objects for Kibana', () => {
   const names = ['@scope/a', '@Scope/b/c', '@/a', 'Ärger', '𝒜lpha', '日本'];
   const suite = useService(() => packagesNamed(names));
+  // Creates the index of rebuilds.
+  before(() => suite.service.rebuild('&force=true'));
 
   it('are named after the alias or the index of rebuilds, but refer only to each other', () => {
     const known = objects.map(({ type, id }) => `${type} ${id}`);
