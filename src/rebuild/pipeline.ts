@@ -40,7 +40,7 @@ export interface Built {
 }
 
 /** The plan says that what is served must not be replaced. */
-export class RefusedError extends Error {
+class RefusedError extends Error {
   override readonly name = 'RefusedError';
 }
 

@@ -2,7 +2,7 @@
  * Maximum length of a failure reason, in UTF-16 code units. Longer reasons are truncated. Reasons are part of
  * `/rebuild` and the log, so their size must not depend on the dataset.
  */
-export const MAX_REASON_LENGTH = 300;
+const MAX_REASON_LENGTH = 300;
 
 /**
  * Maximum length of a value quoted from the dataset, in UTF-16 code units. Two quoted values, a line number and any

@@ -58,7 +58,7 @@ export const PROBLEMS = {
   search_unavailable: type(
     503,
     'the search engine does not respond',
-    'Elasticsearch, or for a rebuild Redis, does not respond, or too many searches are waiting',
+    'Elasticsearch does not respond, or too many searches are waiting',
     { 'Retry-After': '2' },
   ),
 } as const satisfies Record<string, ProblemType>;
