@@ -12,7 +12,7 @@ describe('ProgressBar', () => {
       done();
     };
     const terminal = Object.assign(new Writable({ write }), { isTTY: true, columns: 200 });
-    const report = { phase: 'merging', rows: 0, totalBytes: 4e9, startedAt: '1970-01-01T00:00:00Z' } as const;
+    const report = { phase: 'merging', rows: 0, total_bytes: 4e9 } as const;
     const shown = (bytes: number) => {
       bar.show({ ...report, bytes });
       bar.end();
@@ -32,7 +32,7 @@ describe('ProgressBar', () => {
   it('shows nothing and keeps no process alive after it was closed, although a stopping rebuild still reports', () => {
     const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
-    const report = { phase: 'loading', rows: 1, total: 10, startedAt: new Date(0).toISOString() } as const;
+    const report = { phase: 'loading', rows: 1, total_rows: 10 } as const;
     const before = timers();
     const stopping = new AbortController();
     const bar = new ProgressBar(terminal as unknown as WriteStream, stopping.signal);
