@@ -467,3 +467,19 @@ describe('An Elasticsearch with security', function () {
 
   reading.itNoticesNothing();
 });
+
+describe('An Elasticsearch that allows no scripts', function () {
+  this.timeout(ENGINES_TIMEOUT_MS);
+
+  it('is named as the reason by the first rebuild, in one line', async () => {
+    const nodes = await isolatedNodes();
+    const { url } = await nodes.start('no-scripts', { settings: { 'script.allowed_types': 'none' } });
+    const env = { ...environmentOf(newSlug()), ELASTICSEARCH_URL: url };
+    const { code, stderr } = await runCommand('cli/rebuild', env);
+    await nodes.stop();
+    expect(code).to.equal(1);
+    expect(stderr).to.match(
+      /^the rebuild lock cannot be acquired: Elasticsearch responded with 400: .*cannot execute \[inline\] scripts.*\n$/,
+    );
+  });
+});
