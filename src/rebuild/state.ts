@@ -56,7 +56,7 @@ export class LockLostError extends Error {
 }
 
 /** Times of the lock, in milliseconds. */
-export const LOCK_TIMES = {
+const LOCK_TIMES = {
   /** The lock of an owner that does not report expires after this time. */
   expiry: 30_000,
   /** How often an owner reports. */
@@ -107,6 +107,10 @@ const RELEASE = `
     }
   }`;
 
+const RECORD = `
+  ctx._source.putAll(params.ended);
+  ctx._source.ended_at = ctx._now;`;
+
 /** The state of one registry's rebuilds and their history, in the index `<slug>-rebuilds-v2`. */
 export class RebuildStates {
   readonly #index: string;
@@ -148,7 +152,7 @@ export class RebuildStates {
   async release(owner: string, ended?: Omit<EndedRebuild, 'ended_at'>): Promise<void> {
     const { outcome = '', reason = '' } = ended ?? {};
     await this.#update(RELEASE, { owner, outcome, reason, lasting: LASTING });
-    if (ended !== undefined) await this.#record(owner, { ...ended, ended_at: Date.now() });
+    if (ended !== undefined) await this.#record(owner, ended);
   }
 
   /** @returns an empty state if no rebuild has ever begun. */
@@ -183,14 +187,15 @@ export class RebuildStates {
   }
 
   /** @returns `isOwner` is false if the script has changed nothing. */
-  async #update(source: string, params: object): Promise<{ isOwner: boolean; state: RebuildState }> {
+  async #update(source: string, params: object, id = STATE) {
     const request = {
       index: this.#index,
-      id: STATE,
+      id,
       script: { lang: 'painless', source, params },
       scripted_upsert: true,
       upsert: {},
       retry_on_conflict: 5,
+      refresh: id !== STATE,
       _source: true,
     };
     const options = { requestTimeout: REQUEST_TIMEOUT_MS, maxRetries: 1 };
@@ -198,13 +203,13 @@ export class RebuildStates {
     return { isOwner: result !== 'noop', state: get?._source ?? {} };
   }
 
-  async #record(owner: string, document: EndedRebuild): Promise<void> {
-    const index = this.#index;
-    await this.client.index({ index, id: owner, document, refresh: true });
+  /** Adds a document to the history, and deletes the oldest one beyond `HISTORY`. */
+  async #record(owner: string, ended: Omit<EndedRebuild, 'ended_at'>): Promise<void> {
+    await this.#update(RECORD, { ended }, owner);
     const [oldest] = (await this.history(HISTORY + 1)).slice(HISTORY);
     if (oldest === undefined) return;
     const query = { range: { ended_at: { lte: oldest.ended_at } } };
-    await this.client.deleteByQuery({ index, query, conflicts: 'proceed' });
+    await this.client.deleteByQuery({ index: this.#index, query, conflicts: 'proceed' });
   }
 
   async #get<T>(id: string): Promise<T | undefined> {

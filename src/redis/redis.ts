@@ -84,14 +84,14 @@ const RETRY_STEP_MS = 100;
  * Connects to Redis. A command on a lost connection fails at once instead of being queued; the connection is
  * restored automatically.
  * @param consequence what happens while Redis cannot be used, for the log.
- * @param commandTimeout in milliseconds. By default, a process that was suspended for a second still accepts responses.
+ * @param commandTimeout in milliseconds.
  * @returns after the first attempt to connect, whether or not it succeeded.
  */
 export async function createRedis(
   url: string,
   log: Logger,
   consequence: string,
-  commandTimeout = 2000,
+  commandTimeout: number,
 ): Promise<Redis> {
   const redis: Redis = new Redis(url, {
     ...UNPRIVILEGED,

@@ -56,7 +56,7 @@ describe('A connection that silently stops forwarding', function () {
     const exporting = { timeoutMs: EXPORT_TIMEOUT_MS };
     const counting = async () => {
       const link = await linkTo(engines().redis.url);
-      const client = await createRedis(link.url, createLogger('silent'), '');
+      const client = await createRedis(link.url, createLogger('silent'), '', 2000);
       openings.push(() => client.disconnect());
       await expectReplaced(link, 'Redis', () => client.exists('silent-connections'));
     };

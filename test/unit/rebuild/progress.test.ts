@@ -1,6 +1,10 @@
 import { expect } from 'chai';
 import { Progress, type Phase, type Report } from '../../../src/rebuild/progress.js';
 
+function report(phase: Phase, rows: number, total_rows: number | null = null): Report {
+  return { phase, rows, total_rows, bytes: null, total_bytes: null };
+}
+
 describe('The progress of a rebuild', () => {
   it('is reported with each change in reports that stay as they are', () => {
     const reports: Report[] = [];
@@ -14,9 +18,6 @@ describe('The progress of a rebuild', () => {
     progress.enter('merging');
     progress.change({ bytes: 1, total_bytes: 2 });
     progress.enter('comparing');
-    const report = (phase: Phase, rows: number, total_rows: number | null = null) => {
-      return { phase, rows, total_rows, bytes: null, total_bytes: null };
-    };
     expect(reports).to.deep.equal([
       report('downloading', 0),
       report('checking', 0),

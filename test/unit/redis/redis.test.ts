@@ -21,7 +21,7 @@ async function logOf(handle: (socket: Socket, connection: number) => void, attem
   const lines: { msg: string; err?: { message: string } }[] = [];
   const write = (line: string) => lines.push(JSON.parse(line) as (typeof lines)[number]);
   const log = createLogger('info', { destination: { write } });
-  const redis = await createRedis(`redis://u:change-me@127.0.0.1:${port}`, log, 'counting locally');
+  const redis = await createRedis(`redis://u:change-me@127.0.0.1:${port}`, log, 'counting locally', 2000);
   try {
     await waitFor(() => attempts.length > 5, 'further attempts');
     return lines;
@@ -89,7 +89,7 @@ async function withServer<T>(
   const write = (line: string) => lines.push(JSON.parse(line) as { msg: string });
   const log = createLogger('info', { destination: { write } });
   const url = address.replace('PORT', String(port));
-  const redis = await createRedis(url, log, 'counting locally');
+  const redis = await createRedis(url, log, 'counting locally', 2000);
   try {
     return await use(redis, lines, url);
   } finally {
