@@ -1,4 +1,4 @@
-import { findIndex, type FoundIndex } from '../snapshot/snapshot.js';
+import { findIndex } from '../snapshot/snapshot.js';
 import {
   assertReadable,
   MAPPING_VERSION,
@@ -6,7 +6,7 @@ import {
   type SnapshotMeta,
 } from '../snapshot/snapshot-meta.js';
 import { builtFrom } from './built-from.js';
-import { leftovers, obsolete } from './steps/obsolete-indices.js';
+import { obsolete } from './steps/obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
@@ -46,8 +46,8 @@ class RefusedError extends Error {
 
 /** What a registry has in Elasticsearch when a rebuild begins. */
 interface Existing extends Pick<Facts, 'served' | 'previous'> {
-  /** All indices, with their aliases. */
-  indices: Map<string, string[]>;
+  /** All snapshots and changes. */
+  indices: string[];
 }
 
 /** A list that may be published. The caller must close it. */
@@ -217,10 +217,7 @@ async function buildAndServe(
   await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
 }
 
-/**
- * Deletes the indices that no alias and no chain needs, on condition that `current` is still served. If nothing was
- * built, only what killed processes have left.
- */
+/** Deletes the indices that no alias and no chain needs, on condition that `current` is still served. */
 async function clean(
   { client, alias, config, log }: RebuildContext,
   { signal }: RebuildOptions,
@@ -228,11 +225,9 @@ async function clean(
   current: string,
 ): Promise<void> {
   const { changesRetention: retention } = config;
-  const isUnchanged = served?.index === current;
   // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
   const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
-  const snapshots: (FoundIndex | undefined)[] = isUnchanged ? [served, previous] : [replaced];
-  const notNeeded = obsolete(alias, indices.keys(), { snapshots, retention });
-  const old = isUnchanged ? leftovers(notNeeded, indices, served.id) : notNeeded;
+  const snapshots = served?.index === current ? [served, previous] : [replaced];
+  const old = obsolete(alias, indices, { snapshots, retention });
   await prune(client, alias, old, { served: current, signal, log });
 }

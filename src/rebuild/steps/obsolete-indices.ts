@@ -1,4 +1,4 @@
-import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
+import { changesIndexOf } from '../../snapshot/index-names.js';
 import type { FoundIndex } from '../../snapshot/snapshot.js';
 
 /** The snapshots that are kept, and the maximum length of their chains. */
@@ -10,7 +10,11 @@ export interface Kept {
 }
 
 /** The indices of a registry that are neither a kept snapshot nor changes in the chain of a kept snapshot. */
-export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
+export function obsolete(
+  alias: string,
+  indices: readonly string[],
+  { snapshots, retention }: Kept,
+): string[] {
   const needed = snapshots.flatMap((one) => {
     if (one === undefined) return [];
     // A full chain has `retention` ancestors. The oldest one is only a starting point for `/changes`, so its own
@@ -18,24 +22,5 @@ export function obsolete(alias: string, indices: Iterable<string>, { snapshots, 
     const chain = [one.id, ...(one.meta?.lineage?.ancestors ?? [])].slice(0, retention);
     return [one.index, ...chain.map((id) => changesIndexOf(alias, id))];
   });
-  return [...indices].filter((index) => !needed.includes(index));
-}
-
-/**
- * The obsolete indices that killed processes have left. Some were never served, others were not pruned.
- * @param aliases the aliases of each index.
- * @param served the id of the served snapshot.
- */
-export function leftovers(
-  obsolete: readonly string[],
-  aliases: ReadonlyMap<string, readonly string[]>,
-  served: string,
-): string[] {
-  return obsolete.filter(
-    (index) =>
-      aliases.get(index)?.includes(loadingAliasOf(index)) === true ||
-      // Newer indices are kept: an operator may have moved the alias away from one of them, and may need that index
-      // again.
-      snapshotIdOf(index) < served,
-  );
+  return indices.filter((index) => !needed.includes(index));
 }

@@ -6,12 +6,8 @@ import type { RetryOptions } from '../retry.js';
 
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 
-/** Lists the indices that rebuilds of this registry created, snapshots and changes, with the names of their aliases. */
-export async function listIndices(
-  client: Client,
-  alias: string,
-  signal?: AbortSignal,
-): Promise<Map<string, string[]>> {
+/** Lists the indices that rebuilds of this registry created: snapshots and changes. */
+export async function listIndices(client: Client, alias: string, signal?: AbortSignal): Promise<string[]> {
   const request: estypes.IndicesGetRequest = {
     index: `${alias}-*`,
     features: ['aliases'],
@@ -19,11 +15,7 @@ export async function listIndices(
     expand_wildcards: ['open', 'closed'],
   };
   const found = await client.indices.get(request, signal === undefined ? {} : { signal });
-  return new Map(
-    Object.entries(found)
-      .filter(([index]) => isSnapshotOf(alias, index) || isChangesOf(alias, index))
-      .map(([index, { aliases = {} }]) => [index, Object.keys(aliases)]),
-  );
+  return Object.keys(found).filter((index) => isSnapshotOf(alias, index) || isChangesOf(alias, index));
 }
 
 /**
@@ -34,7 +26,7 @@ export async function discardIndex(client: Client, alias: string, index: string,
   const changes = changesIndexOf(alias, snapshotIdOf(index));
   try {
     await discard(client, index);
-    if ((await listIndices(client, alias)).has(changes)) await discard(client, changes);
+    if ((await listIndices(client, alias)).includes(changes)) await discard(client, changes);
   } catch (error) {
     log.error({ index, err: error }, 'what the failed rebuild created may be left; the next one tries again');
   }

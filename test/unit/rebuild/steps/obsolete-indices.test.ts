@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { leftovers, obsolete } from '../../../../src/rebuild/steps/obsolete-indices.js';
-import { changesIndexOf, loadingAliasOf } from '../../../../src/snapshot/index-names.js';
+import { obsolete } from '../../../../src/rebuild/steps/obsolete-indices.js';
+import { changesIndexOf } from '../../../../src/snapshot/index-names.js';
 import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
 
 const ALIAS = 'registry-packages';
@@ -55,21 +55,5 @@ describe('obsolete', () => {
     expect(keptOf(30, found(ID4))).to.deep.equal([snapshot(ID4), changes(ID4)]);
     const withoutChain = { ...found(ID4), meta: {} } as FoundIndex;
     expect(keptOf(30, withoutChain)).to.deep.equal([snapshot(ID4), changes(ID4)]);
-  });
-});
-
-describe('leftovers', () => {
-  it('are indices that are still being loaded or older than the served snapshot', () => {
-    const aliases = new Map(ALL.map((index) => [index, ['another']]));
-    const loading = [snapshot(ID5), changes(ID5), snapshot(ID1)];
-    for (const index of loading) aliases.get(index)?.push(loadingAliasOf(index));
-    expect(leftovers(ALL, aliases, ID3)).to.have.members([
-      ...loading,
-      ...[changes(ID1), snapshot(ID2), changes(ID2)],
-    ]);
-  });
-
-  it('are not newer indices that were served: an operator may need them again', () => {
-    expect(leftovers([snapshot(ID4), snapshot(ID3)], new Map(), ID3)).to.deep.equal([]);
   });
 });
