@@ -25,9 +25,6 @@ const SHORTEST_POLL_MS = 50;
 const LONGEST_POLL_MS = 2000;
 const POLL_GROWTH = 1.5;
 
-/** Interval of the log lines about a long step, in milliseconds. */
-const LOG_MS = 60_000;
-
 /** Statuses that mean that a node is overloaded, starting or unavailable. */
 const RETRYABLE_STATUSES = [429, ...UNAVAILABLE_STATUSES];
 
@@ -104,9 +101,7 @@ export async function waitUntilDone(
   look: (signal: AbortSignal) => Promise<{ done: boolean; evidence: unknown }>,
   { signal, log, stallMs = STALL_MS }: RetryOptions,
 ): Promise<void> {
-  const began = performance.now();
-  let loggedAt = began;
-  let progressedAt = began;
+  let progressedAt = performance.now();
   let seen: string | undefined;
   let failure: Error | undefined;
   let pollMs = SHORTEST_POLL_MS;
@@ -123,14 +118,9 @@ export async function waitUntilDone(
       if (failure === undefined) log.warn({ err: error, step }, 'the progress of a step could not be read');
       failure = error;
     }
-    const now = performance.now();
     // Checked after the poll: after a suspension, the process must first read the current state.
-    if (now - progressedAt >= stallMs) {
+    if (performance.now() - progressedAt >= stallMs) {
       throw new StalledError(`${step} made no progress for ${describeMs(stallMs)}`, { cause: failure });
-    }
-    if (now - loggedAt >= LOG_MS) {
-      loggedAt = now;
-      log.info({ step, seconds: Math.round((now - began) / 1000), state: seen }, 'a long step is running');
     }
     await pause(pollMs, undefined, { signal });
     pollMs = Math.min(pollMs * POLL_GROWTH, LONGEST_POLL_MS);
