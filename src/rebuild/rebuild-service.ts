@@ -17,9 +17,6 @@ const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 /** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
 const HEAP_MB = 128;
 
-/** How long a state is reused for the metrics of one scrape, in milliseconds. */
-const REUSE_MS = 500;
-
 /** The process of the rebuild could not be started. */
 export class ProcessFailedError extends Error {
   override readonly name = 'ProcessFailedError';
@@ -48,11 +45,13 @@ export interface RebuildServiceOptions {
 
 /** Takes the lock, and runs `npm run rebuild` in a process of its own, which holds the lock from then on. */
 export class RebuildService {
+  /** How the last rebuild of this server ended. */
+  last: EndedRebuild | undefined;
+  /** The last rebuild of this server that built an index. */
+  lastBuilt: EndedRebuild | undefined;
   #child: ChildProcess | undefined;
   #ended: Promise<EndedRebuild> | undefined;
-  #last: EndedRebuild | undefined;
-  #lastBuilt: EndedRebuild | undefined;
-  #read: { at: number; state: Promise<RebuildState> } | undefined;
+  #reading: Promise<RebuildState | undefined> | undefined;
   readonly counts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
   #isStopping = false;
 
@@ -66,22 +65,16 @@ export class RebuildService {
     return this.#child !== undefined;
   }
 
-  /** How the last rebuild of this server ended. */
-  get last(): EndedRebuild | undefined {
-    return this.#last;
-  }
-
-  /** The last rebuild of this server that built an index. */
-  get lastBuilt(): EndedRebuild | undefined {
-    return this.#lastBuilt;
-  }
-
-  /** How the rebuilds of this registry stand, on whatever replica. Undefined if Elasticsearch does not respond. */
+  /**
+   * How the rebuilds of this registry stand, on whatever replica. Undefined if Elasticsearch does not respond. The
+   * metrics of a scrape share one request.
+   */
   state(): Promise<RebuildState | undefined> {
-    const now = performance.now();
-    if (this.#read === undefined || now - this.#read.at > REUSE_MS)
-      this.#read = { at: now, state: this.context.states.read() };
-    return this.#read.state.catch(() => undefined);
+    this.#reading ??= this.context.states
+      .read()
+      .catch(() => undefined)
+      .finally(() => (this.#reading = undefined));
+    return this.#reading;
   }
 
   /**
@@ -148,8 +141,8 @@ export class RebuildService {
     const ended =
       recorded ?? (await this.#fail(owner, started, `the rebuild process ended by ${how} while ${phase}`));
     this.counts[ended.outcome]++;
-    this.#last = ended;
-    if (ended.outcome === 'rebuilt') this.#lastBuilt = ended;
+    this.last = ended;
+    if (ended.outcome === 'rebuilt') this.lastBuilt = ended;
     await snapshots.refresh();
     // Another one may have begun beside a process that was suspended.
     if (this.#child === child) this.#child = undefined;
