@@ -15,7 +15,7 @@ import type { Logger } from './util/log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors } from './metrics/collectors.js';
-import { connect, type Connections } from './rebuild/rebuild-context.js';
+import { createRebuildContext, type RebuildContext } from './rebuild/rebuild-context.js';
 import type { RebuildService, RebuildServiceOptions } from './rebuild/rebuild-service.js';
 import { Registry } from './registry/registry.js';
 import { reportWrongVersion } from './elasticsearch/connection-check.js';
@@ -40,10 +40,8 @@ export interface RunningServer {
   stop(): Promise<boolean>;
 }
 
-interface ServerOptions extends Pick<RebuildServiceOptions, 'output' | 'onState'> {
+interface ServerOptions extends RebuildServiceOptions {
   log: Logger;
-  /** The environment variables that the configuration was read from. Rebuilds read them, too. */
-  env: NodeJS.ProcessEnv;
 }
 
 /**
@@ -53,12 +51,11 @@ interface ServerOptions extends Pick<RebuildServiceOptions, 'output' | 'onState'
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
   const { redisUrl } = config;
-  const rebuildConnections = connect(config);
+  const context = createRebuildContext(config, log);
   const limitsRedis = redisUrl === undefined ? undefined : await connectForLimits(redisUrl, log);
-  const connections = { ...rebuildConnections, limitsRedis };
   if (limitsRedis === undefined) log.warn('REDIS_URL is not set: each replica counts requests for itself');
   const stopping = new AbortController();
-  const { registry, server, metricsServer, pools } = createServers(config, connections, options);
+  const { registry, server, metricsServer, pools } = createServers(context, limitsRedis, options);
   const { snapshots, rebuilds, scheduler } = registry;
 
   const end = async () => {
@@ -66,7 +63,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
     snapshots.stop();
     limitsRedis?.disconnect();
-    await Promise.all([connections.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
+    await Promise.all([context.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
     return true;
   };
   const stop = () => Promise.race([end(), pause(STOP_MS, false, { ref: false })]);
@@ -87,20 +84,20 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 
 /** Creates the registry, the app, and the servers of the API and of the metrics. The servers do not listen yet. */
 function createServers(
-  config: Config,
-  connections: Connections & { limitsRedis: Redis | undefined },
-  { log, env, ...rebuilding }: ServerOptions,
+  context: RebuildContext,
+  redis: Redis | undefined,
+  { log, ...rebuilding }: ServerOptions,
 ) {
+  const { config, reader, client } = context;
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
-  const { reader, client, limitsRedis: redis } = connections;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const onSearch = metrics?.observeSearch;
   const pool = new SearchPool({ nodes, apiKey }, { onSearch });
   const exportPool = new SearchPool({ nodes, apiKey }, { onSearch, timeoutMs: EXPORT_TIMEOUT_MS });
   const limiters = createSearchLimiters(nodes.length);
   const exports = new SnapshotExports(exportPool, log);
-  const registry = new Registry(config, { connections, pool, limiters, log, env, rebuilds: rebuilding });
+  const registry = new Registry(context, pool, limiters, rebuilding);
   const { snapshots, rebuilds } = registry;
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimits: RateLimitDeps = { redis, slug, log, stats: new Map() };

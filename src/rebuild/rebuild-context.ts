@@ -8,8 +8,11 @@ import { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { RebuildStates } from './state.js';
 
-/** The connections of a process to Elasticsearch. All registries of the process share them. */
-export interface Connections {
+/** Everything that rebuilds and rollbacks of a registry need, for the server and the commands. */
+export interface RebuildContext {
+  config: Config;
+  log: Logger;
+  alias: string;
   /** Has the rights to read, and short timeouts. */
   reader: Client;
   /** Has the rights to rebuild. */
@@ -18,47 +21,24 @@ export interface Connections {
   pool: SearchPool;
   /** Has the rights to rebuild, and a longer timeout than `pool`. Reads whole snapshots. */
   exportPool: SearchPool;
-  close(): Promise<void>;
-}
-
-/** Everything that rebuilds and rollbacks of a registry need, for the server and the commands. */
-export interface RebuildContext extends Connections {
-  config: Config;
-  log: Logger;
-  alias: string;
   /** Tracks the snapshots being served. Polls only after `start()`. */
   snapshots: SnapshotWatcher;
   states: RebuildStates;
+  close(): Promise<void>;
 }
 
-export function connect(config: Config): Connections {
+export function createRebuildContext(config: Config, log: Logger): RebuildContext {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
+  const { slug } = config.registry;
+  const alias = aliasOf(slug);
   const reader = createReadClient({ nodes, apiKey });
   const client = createRebuildClient({ nodes, apiKey: rebuildApiKey });
   const pool = new SearchPool({ nodes, apiKey: rebuildApiKey });
   const exportPool = new SearchPool({ nodes, apiKey: rebuildApiKey }, { timeoutMs: EXPORT_TIMEOUT_MS });
+  const snapshots = new SnapshotWatcher(reader, alias, log);
+  const states = new RebuildStates(client, slug);
   const close = async () => {
     await Promise.all([reader, client, pool, exportPool].map((connection) => connection.close()));
   };
-  return { reader, client, pool, exportPool, close };
-}
-
-/** Adds the objects of one registry to connections. Closing the result closes the connections. */
-export function rebuildContextOf(connections: Connections, config: Config, log: Logger): RebuildContext {
-  const { reader, client } = connections;
-  const { slug } = config.registry;
-  const alias = aliasOf(slug);
-  return {
-    ...connections,
-    config,
-    log,
-    alias,
-    snapshots: new SnapshotWatcher(reader, alias, log),
-    states: new RebuildStates(client, slug),
-  };
-}
-
-/** Creates a context with its own connections, for a command. */
-export function createRebuildContext(config: Config, log: Logger): RebuildContext {
-  return rebuildContextOf(connect(config), config, log);
+  return { config, log, alias, reader, client, pool, exportPool, snapshots, states, close };
 }

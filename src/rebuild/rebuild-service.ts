@@ -35,7 +35,7 @@ interface StartResponse {
 }
 
 export interface RebuildServiceOptions {
-  /** The environment variables of the server, which its rebuild processes inherit. */
+  /** The environment variables that the configuration was read from. Rebuild processes inherit them. */
   env: NodeJS.ProcessEnv;
   /** Where the process writes its log: a file descriptor instead of the output of this process. */
   output?: number | undefined;
