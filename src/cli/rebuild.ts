@@ -91,11 +91,10 @@ async function rebuild(context: RebuildContext, signal: AbortSignal, options: St
     console.error('stopped; what is served has not changed');
     return EXIT.stopped;
   }
-  if (built === undefined) throw new Error(`the rebuild failed: ${reason}`);
-  const { index, skipped, warning } = built;
-  if (skipped !== undefined) printSkipped(skipped);
-  if (warning !== undefined) console.error(warning);
-  console.log(index === undefined ? 'Nothing has changed.' : `Serving ${index} now.`);
+  if (outcome === 'failed') throw new Error(`the rebuild failed: ${reason}`);
+  if (built?.skipped !== undefined) printSkipped(built.skipped);
+  if (built?.warning !== undefined) console.error(built.warning);
+  console.log(built === undefined ? 'Nothing has changed.' : `Serving ${built.index} now.`);
   return EXIT.done;
 }
 

@@ -30,9 +30,9 @@ export interface RebuildOptions extends Pick<Facts, 'force' | 'skipIf'> {
   signal: AbortSignal;
 }
 
-/** A rebuild that succeeded. `index` is undefined if there was nothing to build. */
+/** What a rebuild serves. */
 export interface Built {
-  index: string | undefined;
+  index: string;
   packages: number;
   skipped?: SkippedRows | undefined;
   /** Warns the operator that no package has a name from `WEIGHTS_URL`. */
@@ -60,18 +60,19 @@ interface Staged extends Omit<Built, 'index'> {
 /**
  * Builds a new snapshot from the dataset and serves it. The caller must hold the lock. After a failure before the flip,
  * the old snapshot stays in service, and the new index is deleted.
+ * @returns undefined if there was nothing to build.
  */
-export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built> {
+export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built | undefined> {
   const { progress } = options;
   progress.enter('downloading');
   const existing = await look(context, options);
   const planned = follow(plan({ ...existing, ...options, config: context.config }));
-  if (planned === undefined) return { index: undefined, packages: 0 };
+  if (planned === undefined) return undefined;
   const staged = await stage(context, options, existing, planned.known);
   if (staged === undefined) {
     const { served } = existing;
     if (served !== undefined) await clean(context, options, existing, served.index);
-    return { index: undefined, packages: 0 };
+    return undefined;
   }
   try {
     const index = await publish(context, options, existing, staged);

@@ -138,11 +138,11 @@ async function attempt(
   try {
     options.signal.throwIfAborted();
     const built = await rebuild(context, options);
-    const { index, packages } = built;
-    if (index === undefined) {
+    if (built === undefined) {
       log.info('nothing to rebuild');
-      return { outcome: 'unchanged', built };
+      return { outcome: 'unchanged' };
     }
+    const { index, packages } = built;
     log.info({ index, seconds: options.progress.seconds }, 'rebuilt');
     return { outcome: 'rebuilt', built, snapshot: snapshotIdOf(index), packages };
   } catch (error) {

@@ -240,7 +240,7 @@ export async function rebuildHere(
   const context = createRebuildContext(readConfig(variables), logOf(variables));
   try {
     const { signal } = new AbortController();
-    return (await rebuild(context, { force: false, ...options, progress: new Progress(), signal })).index;
+    return (await rebuild(context, { force: false, ...options, progress: new Progress(), signal }))?.index;
   } finally {
     await context.close();
   }
