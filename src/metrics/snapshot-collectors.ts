@@ -74,7 +74,10 @@ export function ofRebuilds(rebuilds: RebuildService): Collector[] {
     gauge(
       'rebuild_duration_seconds',
       'Duration of the last rebuild of this process that built an index',
-      () => rebuilds.lastBuilt && (rebuilds.lastBuilt.ended_at - (rebuilds.lastBuilt.started_at ?? 0)) / 1000,
+      () => {
+        const { started_at: from, ended_at: to = 0 } = rebuilds.lastBuilt ?? {};
+        return from && (to - from) / 1000;
+      },
     ),
     ofState(
       'rebuild_last_success_timestamp_seconds',

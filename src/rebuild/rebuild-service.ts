@@ -97,7 +97,7 @@ export class RebuildService {
     } catch (cause) {
       this.#child = undefined;
       const reason = `the rebuild process could not be started: ${(cause as Error).message}`;
-      await this.#fail(owner, state, reason);
+      await this.#fail(owner, reason);
       throw new ProcessFailedError(reason, { cause });
     }
   }
@@ -138,8 +138,7 @@ export class RebuildService {
     const recorded = await states.ended(owner).catch(() => undefined);
     const how = signal ?? `exit code ${code}`;
     const { phase } = (await states.read().catch(() => undefined)) ?? state;
-    const ended =
-      recorded ?? (await this.#fail(owner, started, `the rebuild process ended by ${how} while ${phase}`));
+    const ended = recorded ?? (await this.#fail(owner, `the rebuild process ended by ${how} while ${phase}`));
     this.counts[ended.outcome]++;
     this.last = ended;
     if (ended.outcome === 'rebuilt') this.lastBuilt = ended;
@@ -150,12 +149,12 @@ export class RebuildService {
   }
 
   /** Records the end of a process that has not recorded it. Its lock is released; else it expires. Never rejects. */
-  async #fail(owner: string, { started_at = 0 }: RebuildState, reason: string): Promise<EndedRebuild> {
+  async #fail(owner: string, reason: string): Promise<EndedRebuild> {
     const { states, log } = this.context;
     // A terminal sends Ctrl-C to the process, too, which may not be able to handle it yet.
     const outcome = this.#isStopping ? 'stopped' : 'failed';
     if (outcome === 'failed') log.error({ reason }, 'the rebuild failed');
-    const ended = { outcome, started_at, ...(outcome === 'failed' && { reason }) } as const;
+    const ended = { outcome, ...(outcome === 'failed' && { reason }) } as const;
     await states.release(owner, ended).catch((error: unknown) => {
       log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
     });

@@ -29,6 +29,7 @@ export interface RebuildState extends Partial<Report> {
 
 /** A document of the history: a rebuild that has ended. Its id is the owner. */
 export interface EndedRebuild {
+  /** Absent if another rebuild had taken the lock. */
   started_at?: number;
   ended_at: number;
   outcome: 'rebuilt' | 'unchanged' | 'stopped' | 'failed';
@@ -40,6 +41,9 @@ export interface EndedRebuild {
   /** Duration of each phase. */
   seconds?: Partial<Record<Phase, number>>;
 }
+
+/** How a rebuild ended. The times are added when it is recorded. */
+export type Ending = Omit<EndedRebuild, 'started_at' | 'ended_at'>;
 
 /** The state cannot be read or written: no rebuild can start. The message has the reason in one line. */
 export class StateUnavailableError extends Error {
@@ -149,10 +153,11 @@ export class RebuildStates {
   }
 
   /** Releases the lock, if this owner still has it, and records how the rebuild ended, if it was one. */
-  async release(owner: string, ended?: Omit<EndedRebuild, 'ended_at'>): Promise<void> {
+  async release(owner: string, ended?: Ending): Promise<void> {
     const { outcome = '', reason = '' } = ended ?? {};
-    await this.#update(RELEASE, { owner, outcome, reason, lasting: LASTING });
-    if (ended !== undefined) await this.#record(owner, ended);
+    const { isOwner, state } = await this.#update(RELEASE, { owner, outcome, reason, lasting: LASTING });
+    const started_at = isOwner ? state.last_check_at : undefined;
+    if (ended !== undefined) await this.#record(owner, { started_at, ...ended });
   }
 
   /** @returns an empty state if no rebuild has ever begun. */
@@ -204,7 +209,7 @@ export class RebuildStates {
   }
 
   /** Adds a document to the history, and deletes the oldest one beyond `HISTORY`. */
-  async #record(owner: string, ended: Omit<EndedRebuild, 'ended_at'>): Promise<void> {
+  async #record(owner: string, ended: object): Promise<void> {
     await this.#update(RECORD, { ended }, owner);
     const [oldest] = (await this.history(HISTORY + 1)).slice(HISTORY);
     if (oldest === undefined) return;

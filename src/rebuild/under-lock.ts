@@ -6,7 +6,7 @@ import { failureReason } from './failure-reason.js';
 import { rebuild, type Built, type RebuildOptions } from './pipeline.js';
 import { Progress, type Report } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
-import { LockLostError, type EndedRebuild, type RebuildStates } from './state.js';
+import { LockLostError, type Ending, type RebuildStates } from './state.js';
 import { FlipError } from './steps/flip.js';
 
 /** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
@@ -24,7 +24,7 @@ interface Options extends Omit<RebuildOptions, 'progress'> {
 }
 
 /** How a rebuild ended, and what was built. */
-export type Outcome = Omit<EndedRebuild, 'ended_at'> & { built?: Built };
+type Outcome = Ending & { built?: Built | undefined };
 
 /**
  * Rebuilds in this process, which gets a lower priority than servers. The caller has acquired the lock for `owner`. If
@@ -54,12 +54,11 @@ export async function rebuildUnderLock(
     phase = report.phase;
   });
   const lock = new HeldLock(states, owner, log, () => progress.report);
-  const started_at = await lock.report();
+  await lock.report();
   const signal = AbortSignal.any([options.signal, lock.lost]);
-  const { built, ...ended } = await attempt(context, { ...options, progress, signal }, lock.lost);
-  const recorded = { ...(started_at !== undefined && { started_at }), seconds: progress.seconds, ...ended };
-  await lock.release(recorded);
-  return { ...recorded, ...(built !== undefined && { built }) };
+  const { built, ...ending } = await attempt(context, { ...options, progress, signal }, lock.lost);
+  await lock.release({ seconds: progress.seconds, ...ending });
+  return { built, ...ending };
 }
 
 function yieldToServers(): void {
@@ -76,7 +75,7 @@ function yieldToServers(): void {
 export class HeldLock {
   readonly #lost = new AbortController();
   readonly #timer: NodeJS.Timeout;
-  #reports: Promise<number | undefined> = Promise.resolve(undefined);
+  #reports = Promise.resolve();
   #waiting = 0;
   #isFailing = false;
 
@@ -97,30 +96,28 @@ export class HeldLock {
     return this.#lost.signal;
   }
 
-  /** Never rejects: the next report tries again. @returns when the lock was taken; undefined if that is unknown. */
-  report(): Promise<number | undefined> {
+  /** Never rejects: the next report tries again. */
+  report(): Promise<void> {
     this.#waiting++;
     this.#reports = this.#reports.then(() => this.#send()).finally(() => this.#waiting--);
     return this.#reports;
   }
 
-  async #send(): Promise<number | undefined> {
+  async #send(): Promise<void> {
     const { user, system } = process.cpuUsage();
     const usage = { memory_bytes: process.memoryUsage.rss(), cpu_seconds: (user + system) / 1e6 };
     try {
       const state = await this.states.report(this.owner, { ...this.progress?.(), ...usage });
       this.#isFailing = false;
       if (state === undefined) this.#lost.abort();
-      return state?.started_at;
     } catch (error) {
       if (!this.#isFailing) this.log.warn({ err: error }, 'the state of the rebuild could not be written');
       this.#isFailing = true;
-      return undefined;
     }
   }
 
   /** Never rejects: a lock that cannot be released expires. */
-  async release(ended?: Omit<EndedRebuild, 'ended_at'>): Promise<void> {
+  async release(ended?: Ending): Promise<void> {
     clearInterval(this.#timer);
     await this.#reports;
     await this.states.release(this.owner, ended).catch((error: unknown) => {

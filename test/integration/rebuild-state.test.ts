@@ -133,18 +133,18 @@ describe('The state of rebuilds', function () {
 
   it('keeps the last two hundred rebuilds', async () => {
     const index = rebuildsIndexOf(slug);
-    await states.acquire('a');
+    const { started_at } = await states.acquire('a');
     const old = Array.from({ length: 210 }, (_, i) => [
       { index: { _id: `old ${i}` } },
       { ended_at: i + 1, outcome: 'failed' },
     ]);
     await client.bulk({ index, operations: old.flat(), refresh: true });
     const seconds = Object.fromEntries(PHASES.map((phase) => [phase, 0.5]));
-    const ended = { outcome: 'rebuilt', started_at: 5, snapshot: 'x', packages: 9, seconds } as const;
+    const ended = { outcome: 'rebuilt', snapshot: 'x', packages: 9, seconds } as const;
     await states.release('a', ended);
     await client.indices.refresh({ index });
     const [newest, ...others] = await states.history(1000);
-    expect(newest).to.deep.include(ended);
+    expect(newest).to.deep.include({ ...ended, started_at });
     expect(others).to.have.length(199);
     expect(others.at(-1)).to.include({ ended_at: 12 });
   });
