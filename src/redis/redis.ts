@@ -14,28 +14,6 @@ export const NO_RESPONSE = 'Redis does not respond';
 const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
 
 /**
- * Meanings of error replies; `COMMAND` stands for the rejected command. The patterns are not anchored: in older
- * releases of Redis, the reply names the failed script before the reason.
- */
-const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
-  [/WRONGPASS/, 'Redis does not accept the user or the password in REDIS_URL'],
-  [/NOAUTH/, 'Redis requires a password in REDIS_URL'],
-  [/NOPERM.* to access/, 'Redis does not allow its user the keys of the service'],
-  [/user executing the script/, 'Redis does not allow its user a command in the scripts of the service'],
-  [/NOPERM/, 'Redis does not allow its user the command COMMAND'],
-  [COMMAND_REFUSED, 'Redis does not know the command COMMAND'],
-  [/max number of clients/, 'Redis has as many clients as its maxclients allows'],
-  [/DENIED/, 'Redis is in protected mode: it accepts only local clients'],
-  [/MASTERDOWN/, 'Redis is a replica without a connection to its master'],
-  [/DB index/, 'Redis does not have the database in REDIS_URL'],
-  [/READONLY/, 'Redis is a read-only replica'],
-  [/OOM/, 'Redis is full, and its maxmemory-policy evicts nothing'],
-  [/MISCONF|NOREPLICAS/, 'Redis refuses writes'],
-  [/LOADING/, 'Redis is still loading its data'],
-  [/MOVED|CROSSSLOT|same slot|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
-];
-
-/**
  * Options of every connection. They turn off the commands that ioredis itself sends, such as HELLO of protocol 3. These
  * commands need additional privileges, or proxies reject them.
  */
@@ -49,15 +27,13 @@ export function describeRedisError(error: unknown, redis: Redis): string {
 
 /** The meaning of an error. Undefined if the connection failed for another reason than TLS. */
 function meaningOf(error: RedisError): string | undefined {
-  const { name, message, code = '', command } = error;
+  const { name, message, code = '' } = error;
   if (/^(EPROTO|ERR_SSL)/.test(code))
     return `Redis does not respond in TLS, which rediss:// requires (${code})`;
   if (/CERT|SIGNATURE|INVALID_CA|PURPOSE|HOSTNAME/.test(code))
     return `the certificate of Redis is not valid here (${code}): NODE_EXTRA_CA_CERTS adds a private CA`;
-  if (name !== 'ReplyError') return undefined;
-  const [, meaning] = MEANINGS.find(([pattern]) => pattern.test(message)) ?? [];
-  if (meaning === undefined) return `Redis responds with an error: ${message.split(' ')[0]}`;
-  return meaning.replace('COMMAND', command?.name.toUpperCase() ?? '');
+  // Numbers, such as slots and addresses of a cluster, would make each reply another reason.
+  return name === 'ReplyError' ? `Redis responds: ${message.replace(/\s*\d.*/s, '')}` : undefined;
 }
 
 /**

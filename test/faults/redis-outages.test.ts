@@ -49,17 +49,17 @@ describe('With a Redis that fails,', function () {
     type Act = (redis: Redis) => Promise<unknown>;
     const unusable: [reason: string, begin: Act, end: Act][] = [
       [
-        'Redis is a read-only replica',
+        "Redis responds: READONLY You can't write against a read only replica.",
         (redis) => redis.replicaof('127.0.0.1', 1),
         (redis) => redis.replicaof('NO', 'ONE'),
       ],
       [
-        'Redis is full, and its maxmemory-policy evicts nothing',
+        "Redis responds: OOM command not allowed when used memory > 'maxmemory'.",
         (redis) => redis.config('SET', 'maxmemory', 1),
         (redis) => redis.config('SET', 'maxmemory', 0),
       ],
       [
-        'Redis requires a password in REDIS_URL',
+        'Redis responds: NOAUTH Authentication required.',
         async (redis) => {
           await redis.config('SET', 'requirepass', 'secret-for-tests');
           await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
@@ -67,7 +67,7 @@ describe('With a Redis that fails,', function () {
         (redis) => redis.config('SET', 'requirepass', ''),
       ],
       [
-        'Redis does not allow its user the command SET',
+        "Redis responds: NOPERM User default has no permissions to run the 'set' command",
         (redis) => redis.call('ACL', 'SETUSER', 'default', '-set'),
         (redis) => redis.call('ACL', 'SETUSER', 'default', '+set'),
       ],

@@ -49,9 +49,7 @@ describe('A Redis that does not respond', () => {
     });
     const reasons = lines.map(({ err }) => err?.message).filter((reason) => reason?.startsWith('WRONGPASS'));
     expect(reasons).to.deep.equal(['WRONGPASS first', 'WRONGPASS second']);
-    expect(lines[0]?.msg).to.equal(
-      'Redis does not accept the user or the password in REDIS_URL: counting locally',
-    );
+    expect(lines[0]?.msg).to.equal('Redis responds: WRONGPASS first: counting locally');
   });
 
   it('is logged if connections are closed without an error', async () => {
@@ -128,34 +126,34 @@ describe('A Redis that refuses', () => {
     [
       'connections beyond maxclients',
       () => speaking(ok, '-ERR max number of clients reached'),
-      'Redis has as many clients as its maxclients allows',
+      'Redis responds: ERR max number of clients reached',
     ],
     [
       'clients of other hosts',
       () => speaking(ok, '-DENIED Redis is running in protected mode because protected mode is enabled'),
-      'Redis is in protected mode: it accepts only local clients',
+      'Redis responds: DENIED Redis is running in protected mode because protected mode is enabled',
     ],
     [
       'everything without its master',
       () =>
         speaking(() => "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
-      'Redis is a replica without a connection to its master',
+      "Redis responds: MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
     ],
     [
       'a command of the user',
       () => failing(['EVAL'], "-NOPERM this user has no permissions to run the 'eval' command"),
-      'Redis does not allow its user the command EVAL',
+      "Redis responds: NOPERM this user has no permissions to run the 'eval' command",
     ],
     [
       'keys of the user',
       () =>
         failing(['EVAL'], '-NOPERM this user has no permissions to access one of the keys used as arguments'),
-      'Redis does not allow its user the keys of the service',
+      'Redis responds: NOPERM this user has no permissions to access one of the keys used as arguments',
     ],
     [
       'a renamed EVAL',
       () => failing(['EVAL'], "-ERR unknown command 'eval'"),
-      'Redis does not know the command EVAL',
+      "Redis responds: ERR unknown command 'eval'",
     ],
     [
       'TLS',
@@ -179,8 +177,7 @@ describe('A Redis that refuses', () => {
           return describeRedisError(error, redis);
         };
         await waitFor(async () => (await reason()) === described, described);
-        if (!described.includes('EVAL') && !described.includes('keys'))
-          await rejects(checkRedis(url, 'registry'), { message: described });
+        if (!/eval|keys/.test(described)) await rejects(checkRedis(url, 'registry'), { message: described });
         await waitFor(() => redis.status !== 'connecting', 'an attempt');
         const logged = lines.map(({ msg }) => msg);
         expect(logged.filter((msg) => msg !== `${described}: counting locally`)).to.deep.equal([]);

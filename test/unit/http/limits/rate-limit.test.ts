@@ -98,11 +98,13 @@ describe('RateLimit', () => {
     it('logs each reason once, even if some checks succeed', async () => {
       const reply = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' });
       const errors: [Error, reason: string][] = [
-        [reply('OOM command not allowed'), 'Redis is full, and its maxmemory-policy evicts nothing'],
-        [reply("READONLY You can't write against a read only replica."), 'Redis is a read-only replica'],
-        [reply('MOVED 3999 127.0.0.1:6381'), 'Redis is a cluster instead of one server'],
-        [reply("CROSSSLOT Keys don't hash to the same slot"), 'Redis is a cluster instead of one server'],
-        [reply('ERR command keys must be in same slot'), 'Redis is a cluster instead of one server'],
+        [reply('OOM command not allowed'), 'Redis responds: OOM command not allowed'],
+        [
+          reply("READONLY You can't write against a read only replica."),
+          "Redis responds: READONLY You can't write against a read only replica.",
+        ],
+        [reply('MOVED 3999 127.0.0.1:6381'), 'Redis responds: MOVED'],
+        [reply('MOVED 4999 127.0.0.1:6382'), 'Redis responds: MOVED'],
         [new Error('Command timed out'), 'Redis does not respond'],
       ];
       for (let round = 0; round < 3; round++) {
