@@ -21,7 +21,6 @@ const COUNTED = ['loading', 'writing'];
 export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
-  #phaseBegan = 0;
   #isClosed = false;
 
   /**
@@ -43,7 +42,7 @@ export class ProgressBar {
     const quantity = this.terminal.isTTY ? quantityOf(report) : undefined;
     if (quantity === undefined) return;
     this.#bar ??= this.#start(report.phase, quantity);
-    this.#bar.update(quantity.done, { speed: speedOf(quantity, Date.now() - this.#phaseBegan) });
+    this.#bar.update(quantity.done);
   };
 
   /** Ends the bar and restores the terminal. */
@@ -60,35 +59,17 @@ export class ProgressBar {
 
   #enter(phase: string): void {
     this.#phase = phase;
-    this.#phaseBegan = Date.now();
     this.end();
     if (!COUNTED.includes(phase) || !this.terminal.isTTY) this.terminal.write(`${this.what}: ${phase} …\n`);
   }
 
   #start(phase: string, { total, unit }: Quantity): SingleBar {
-    const bar = new SingleBar({
-      stream: this.terminal,
-      format:
-        total === undefined
-          ? `${this.what}: ${phase} {value} ${unit}{speed}`
-          : `${this.what}: ${phase} {bar} {percentage}% | {value} of {total} ${unit}{speed}`,
-      barsize: 30,
-      gracefulExit: false,
-    });
-    bar.start(total ?? 0, 0, { speed: '' });
+    const counts = total === undefined ? '{value}' : '{bar} {percentage}% | {value} of {total}';
+    const format = `${this.what}: ${phase} ${counts} ${unit} | {duration_formatted}`;
+    const bar = new SingleBar({ stream: this.terminal, format, barsize: 30, gracefulExit: false });
+    bar.start(total ?? 0, 0);
     return bar;
   }
-}
-
-/** Rate and, if the total is known, remaining time. Empty if the rate is almost 0, for example in a stalled merge. */
-function speedOf({ done, total }: Quantity, ms: number): string {
-  const rate = (done * 1000) / Math.max(1, ms);
-  if (rate < 0.5) return '';
-  const speed = ` | ${Math.round(rate).toLocaleString('en')}/s`;
-  if (total === undefined) return speed;
-  const left = Math.ceil((total - done) / rate);
-  const time = left < 60 ? `${left} s` : `${Math.ceil(left / 60)} min`;
-  return `${speed} | ${time} left`;
 }
 
 function quantityOf(report: Report): Quantity | undefined {

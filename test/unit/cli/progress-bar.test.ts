@@ -1,11 +1,10 @@
 import { PassThrough, Writable } from 'node:stream';
 import type { WriteStream } from 'node:tty';
-import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ProgressBar } from '../../../src/cli/progress-bar.js';
 
 describe('ProgressBar', () => {
-  it('shows rate and remaining time of a merge once it advances', async () => {
+  it('shows the bytes of a merge with the time that has passed', () => {
     let output = '';
     const write = (chunk: Buffer, _encoding: string, done: () => void) => {
       output += chunk.toString();
@@ -22,11 +21,8 @@ describe('ProgressBar', () => {
     };
     const bar = new ProgressBar(terminal as unknown as WriteStream, new AbortController().signal);
     for (let i = 0; i < 20; i++) bar.show({ ...report, bytes: 0 });
-    expect(shown(0))
-      .to.match(/ 0 of 4,?000 MB(?! \|)/)
-      .and.not.match(/left|\/s/);
-    await pause(5);
-    expect(shown(2e9)).to.match(/2000 of 4000 MB \| [\d,]+\/s \| \d+ s left/);
+    expect(shown(0)).to.match(/ 0 of 4000 MB \| 0s/);
+    expect(shown(2e9)).to.match(/50% \| 2000 of 4000 MB \| 0s/);
   });
 
   it('shows nothing and keeps no process alive after it was closed, although a stopping rebuild still reports', () => {
