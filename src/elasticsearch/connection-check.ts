@@ -21,7 +21,7 @@ export class ConnectionCheckError extends Error {
   override readonly name = 'ConnectionCheckError';
 }
 
-export class WrongVersionError extends ConnectionCheckError {}
+class WrongVersionError extends ConnectionCheckError {}
 
 /** Waits until Elasticsearch responds. Logs an error if its version is not supported. Never throws. */
 export async function reportWrongVersion(
@@ -51,7 +51,7 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
 }
 
 /** @throws {WrongVersionError}, and the errors of the client, for example if the key may not read the version. */
-export async function assertVersion(client: Client): Promise<void> {
+async function assertVersion(client: Client): Promise<void> {
   // The client's usual `Accept` header requires compatibility with version 9. With this header, earlier versions
   // respond, too.
   const { version } = await client.info({}, { headers: { accept: 'application/json' } });

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { assertVersion, WrongVersionError } from '../../elasticsearch/connection-check.js';
 import { errorIn } from '../../elasticsearch/elasticsearch.js';
 import type { SnapshotMeta } from '../../snapshot/snapshot-meta.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
@@ -59,14 +58,9 @@ export async function createIndex(
   await retry(
     // Not aborted by the signal: Elasticsearch could create the index afterwards, and nobody would delete it.
     () =>
-      client.indices.create(request).catch(async (error: unknown) => {
+      client.indices.create(request).catch((error: unknown) => {
         // An earlier attempt succeeded, but its response was lost. No other process creates an index of this name.
-        if (isAlreadyCreated(error)) return;
-        // Earlier versions reject the settings. If the version cannot be read, their own reason has to do.
-        const failure = isRejected(error)
-          ? await assertVersion(client).catch((reason: unknown) => reason)
-          : error;
-        throw failure instanceof WrongVersionError ? failure : error;
+        if (!isAlreadyCreated(error)) throw error;
       }),
     options,
   );
@@ -102,10 +96,6 @@ function addNameRule(analysis: Names['analysis'], rule: NameRule): void {
   for (const { char_filter: filters } of Object.values({ ...analysis.normalizer, ...analysis.analyzer })) {
     if (filters.length === 0) filters.push('name_rule');
   }
-}
-
-function isRejected(error: unknown): boolean {
-  return error instanceof errors.ResponseError && error.statusCode === 400;
 }
 
 function isAlreadyCreated(error: unknown): boolean {

@@ -28,30 +28,6 @@ describe('createIndex', () => {
     });
   }
 
-  for (const [version, message] of [
-    [
-      { version: { number: '9.2.0' } },
-      /^ELASTICSEARCH_URL: needs Elasticsearch 9\.4 or newer 9\.x, found 9\.2\.0$/,
-    ],
-    [undefined, /unknown setting \[index\.x\]/],
-  ] as const) {
-    it(`fails with ${version === undefined ? "Elasticsearch's reason" : 'the version'} if its settings are rejected`, async () => {
-      const rejected = { type: 'illegal_argument_exception', reason: 'unknown setting [index.x]' };
-      const node: RequestListener = ({ method }, response) => {
-        const [status, body] =
-          method === 'PUT'
-            ? [400, { error: { ...rejected, root_cause: [rejected] } }]
-            : [version ? 200 : 403, version ?? {}];
-        response.writeHead(status, JSON_TYPE).end(JSON.stringify(body));
-      };
-      await withNodes([node], async (nodes) => {
-        const client = createRebuildClient({ nodes, apiKey: undefined });
-        await rejects(createIndex(client, 'changes', { index }, STEP), { message });
-        await client.close();
-      });
-    });
-  }
-
   // The Elasticsearch of the tests has no such policies.
   it('warns of a lifecycle policy from an index template', async () => {
     let logged = '';
