@@ -74,7 +74,7 @@ describe('A comparison that does not finish', function () {
   };
 
   /** Records the changes of an empty index, reading from `address`. @returns the logged reason. */
-  async function record(address: string, limits: { stallMs: number; timeoutMs: number }): Promise<string> {
+  async function record(address: string, stallMs: number): Promise<string> {
     const { alias, elasticsearch: client } = suite.service;
     const served = await findIndex(client, alias);
     if (served?.meta === undefined) throw new Error('no snapshot is served');
@@ -95,7 +95,7 @@ describe('A comparison that does not finish', function () {
     try {
       const changes = await recordChanges({ client, exportPool, alias }, served, created, {
         ...step,
-        ...limits,
+        stallMs,
         log,
       });
       expect(changes).to.equal(undefined);
@@ -111,15 +111,7 @@ describe('A comparison that does not finish', function () {
   }
 
   it('starts a new chain if Elasticsearch stops responding', async () => {
-    expect(await record('http://127.0.0.1:1', { stallMs: 300, timeoutMs: 60_000 })).to.equal(
-      'Elasticsearch did not respond for 0.3 seconds',
-    );
-  });
-
-  it('starts a new chain if it takes too long overall', async () => {
-    const search = suite.proxy.hold('before', (_method, path) => path.includes('_msearch'));
-    const recorded = record(suite.proxy.url, { stallMs: 60_000, timeoutMs: 500 });
-    expect(await recorded.finally(() => search.release())).to.equal('timed out after 0.5 s');
+    expect(await record('http://127.0.0.1:1', 300)).to.equal('Elasticsearch did not respond for 0.3 seconds');
   });
 });
 

@@ -1,5 +1,4 @@
 import type { Client } from '@elastic/elasticsearch';
-import { DeadlineError, withDeadline } from '../../util/deadline.js';
 import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
 import { isReadable, type FoundIndex, type Snapshot } from '../../snapshot/snapshot.js';
@@ -17,9 +16,6 @@ import { retry, type LongStepOptions, type RetryOptions } from '../retry.js';
 
 /** The recording fails after this time without progress, in milliseconds: changes must not delay fresh data. */
 const STALL_MS = 60_000;
-
-/** Timeout of the whole recording, in milliseconds: many times its duration for ten million names. */
-const TIMEOUT_MS = 30 * 60_000;
 
 /** The lineage of a snapshot that starts a new chain: no ancestors, no changes. */
 const NEW_CHAIN: RecordedChain = { ancestors: [], added: 0, removed: 0, updated: 0 };
@@ -41,7 +37,6 @@ interface RecordOptions extends LongStepOptions {
   /** Maximum number of recorded ancestors: CHANGES_RETENTION. */
   retention: number;
   onRows: (rows: number) => void;
-  timeoutMs?: number;
 }
 
 /**
@@ -61,28 +56,26 @@ export async function recordChanges(
 ): Promise<string | undefined> {
   const { client, alias } = deps;
   const { index } = created;
-  const { retention, stallMs = STALL_MS, timeoutMs = TIMEOUT_MS } = options;
+  const { retention } = options;
+  const step = { stallMs: STALL_MS, ...options };
   const changes = changesIndexOf(alias, snapshotIdOf(index));
   try {
-    return await withDeadline(timeoutMs, options.signal, async (signal) => {
-      const step = { ...options, stallMs, signal };
-      if (served === undefined) {
-        await recordChain(client, created, NEW_CHAIN, step);
-        return undefined;
-      }
-      if (!isReadable(served)) throw new NewChainError('the _meta of the previous snapshot is not readable');
-      if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
-      const { name_rule: nameRule } = created.meta;
-      if (served.meta.name_rule !== nameRule)
-        throw new NewChainError('the previous snapshot has another NAME_RULE');
-      await createIndex(client, 'changes', { index: changes, nameRule }, step);
-      const counts = await writeChanges(deps, served, created, changes, step);
-      await sealIndex(client, changes, sum(counts), step);
-      await waitForCopies(client, changes, created.replicas, step);
-      const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      await recordChain(client, created, { ancestors, ...counts }, step);
-      return changes;
-    });
+    if (served === undefined) {
+      await recordChain(client, created, NEW_CHAIN, step);
+      return undefined;
+    }
+    if (!isReadable(served)) throw new NewChainError('the _meta of the previous snapshot is not readable');
+    if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
+    const { name_rule: nameRule } = created.meta;
+    if (served.meta.name_rule !== nameRule)
+      throw new NewChainError('the previous snapshot has another NAME_RULE');
+    await createIndex(client, 'changes', { index: changes, nameRule }, step);
+    const counts = await writeChanges(deps, served, created, changes, step);
+    await sealIndex(client, changes, sum(counts), step);
+    await waitForCopies(client, changes, created.replicas, step);
+    const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
+    await recordChain(client, created, { ancestors, ...counts }, step);
+    return changes;
   } catch (error) {
     options.signal.throwIfAborted();
     await startNewChain(client, changes, created, error, options);
@@ -105,8 +98,7 @@ async function startNewChain(
     return;
   }
   // These errors are expected, for example after another registry's list was loaded, so the log needs no stack.
-  const isExpected = reason instanceof NewChainError || reason instanceof DeadlineError;
-  const why = isExpected ? { reason: reason.message } : { err: reason };
+  const why = reason instanceof NewChainError ? { reason: reason.message } : { err: reason };
   log.warn({ index, ...why }, 'the changes were not recorded: the snapshot starts a new chain');
   const orWarn = (message: string) => (error: unknown) => {
     signal.throwIfAborted();
