@@ -39,11 +39,6 @@ export interface Built {
   warning?: string | undefined;
 }
 
-/** The plan says that what is served must not be replaced. */
-class RefusedError extends Error {
-  override readonly name = 'RefusedError';
-}
-
 /** What a registry has in Elasticsearch when a rebuild begins. */
 interface Existing extends Pick<Facts, 'served' | 'previous'> {
   /** All snapshots and changes. */
@@ -93,13 +88,13 @@ async function look({ client, alias }: RebuildContext, { signal }: RebuildOption
   return { served, previous, indices: await listIndices(client, alias, signal) };
 }
 
-/** @returns undefined if there is nothing to build. @throws {RefusedError} */
+/** @returns undefined if there is nothing to build. @throws {Error} if what is served must not be replaced. */
 function follow(planned: Plan): Extract<Plan, { action: 'build' }> | undefined {
-  if (planned.action === 'refuse') throw new RefusedError(planned.reason);
+  if (planned.action === 'refuse') throw new Error(planned.reason);
   return planned.action === 'build' ? planned : undefined;
 }
 
-/** Downloads and checks the documents. @returns undefined if they are known. @throws {RefusedError} {DatasetError} */
+/** Downloads and checks the documents. @returns undefined if they are known. @throws {Error} {DatasetError} */
 async function stage(
   context: RebuildContext,
   { progress, signal, ...options }: RebuildOptions,

@@ -28,11 +28,6 @@ const POLL_GROWTH = 1.5;
 /** Statuses that mean that a node is overloaded, starting or unavailable. */
 const RETRYABLE_STATUSES = [429, ...UNAVAILABLE_STATUSES];
 
-/** A step made no progress for `stallMs`. */
-class StalledError extends Error {
-  override readonly name = 'StalledError';
-}
-
 export interface RetryOptions {
   /** Aborts when the server stops or the lock is lost, and ends the wait at once. */
   signal: AbortSignal;
@@ -94,7 +89,7 @@ function describeMs(ms: number): string {
  * Polls a long step until it is done. Retryable failures count as polls without progress.
  * @param step name of the step in the log and in the error, such as `the merge`.
  * @param look polls once. `evidence` is all state that changes while the step advances. It is compared by value.
- * @throws {StalledError} after `stallMs` without a change of `evidence`.
+ * @throws {Error} after `stallMs` without a change of `evidence`.
  */
 export async function waitUntilDone(
   step: string,
@@ -120,7 +115,7 @@ export async function waitUntilDone(
     }
     // Checked after the poll: after a suspension, the process must first read the current state.
     if (performance.now() - progressedAt >= stallMs) {
-      throw new StalledError(`${step} made no progress for ${describeMs(stallMs)}`, { cause: failure });
+      throw new Error(`${step} made no progress for ${describeMs(stallMs)}`, { cause: failure });
     }
     await pause(pollMs, undefined, { signal });
     pollMs = Math.min(pollMs * POLL_GROWTH, LONGEST_POLL_MS);

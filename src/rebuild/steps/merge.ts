@@ -14,7 +14,7 @@ const REQUEST_AGAIN_MS = 60_000;
  * requested without waiting for the response, and then polled. (`wait_for_completion=false` would leave a document in
  * `.tasks` each time.)
  * @param total documents in the index.
- * @throws {Error} at once if there are not `total` documents. {StalledError} when the merge makes no progress.
+ * @throws {Error} at once if there are not `total` documents, or when the merge makes no progress.
  */
 export async function merge(
   client: Client,

@@ -16,7 +16,7 @@ export async function waitForReplicas(
 /**
  * Sets the number of copies and the usual refresh interval, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
- * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space.
+ * @throws {Error} if no copy makes progress: there may be too few nodes, or no disk space.
  */
 export async function waitForCopies(
   client: Client,
