@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { HeldLock } from '../rebuild/under-lock.js';
+import { HeldLock } from '../rebuild/held-lock.js';
 import { rollBack } from '../rebuild/rollback.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, readArguments, type Exit } from './command.js';

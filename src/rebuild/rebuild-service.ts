@@ -137,7 +137,8 @@ export class RebuildService {
     const [code, signal] = await exit;
     const recorded = await states.ended(owner).catch(() => undefined);
     const how = signal ?? `exit code ${code}`;
-    const { phase } = (await states.read().catch(() => undefined)) ?? state;
+    const last = await states.read().catch(() => state);
+    const { phase } = last.owner === owner ? last : state;
     const ended = recorded ?? (await this.#fail(owner, `the rebuild process ended by ${how} while ${phase}`));
     this.counts[ended.outcome]++;
     this.last = ended;

@@ -139,8 +139,13 @@ export class RebuildStates {
   ): Promise<RebuildState> {
     try {
       await this.#create();
+      const before = await this.read();
       const params = { owner, phase, min_age: minAgeMs ?? null, lasting: LASTING, expiry: this.times.expiry };
-      return (await this.#update(ACQUIRE, params)).state;
+      const { state } = await this.#update(ACQUIRE, params);
+      const { owner: killed, started_at } = before;
+      if (state.owner === owner && killed !== undefined && killed !== owner)
+        await this.#record(killed, { started_at, outcome: 'failed', reason: state.last_failure?.reason });
+      return state;
     } catch (error) {
       throw new StateUnavailableError(reasonOf(error as Error), { cause: error });
     }
