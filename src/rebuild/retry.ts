@@ -86,37 +86,29 @@ function describeMs(ms: number): string {
 }
 
 /**
- * Polls a long step until it is done. Retryable failures count as polls without progress.
- * @param step name of the step in the log and in the error, such as `the merge`.
+ * Polls a long step until it is done.
+ * @param step name of the step in the error, such as `the merge`.
  * @param look polls once. `evidence` is all state that changes while the step advances. It is compared by value.
- * @throws {Error} after `stallMs` without a change of `evidence`.
+ * @throws {Error} after `stallMs` without a change of `evidence`, and the errors of `retry`.
  */
 export async function waitUntilDone(
   step: string,
   look: (signal: AbortSignal) => Promise<{ done: boolean; evidence: unknown }>,
-  { signal, log, stallMs = STALL_MS }: RetryOptions,
+  options: RetryOptions,
 ): Promise<void> {
+  const { signal, stallMs = STALL_MS } = options;
   let progressedAt = performance.now();
   let seen: string | undefined;
-  let failure: Error | undefined;
   let pollMs = SHORTEST_POLL_MS;
   for (;;) {
-    try {
-      const { done, evidence } = await look(AbortSignal.any([signal]));
-      if (done) return;
-      failure = undefined;
-      const found = JSON.stringify(evidence);
-      if (found !== seen) progressedAt = performance.now();
-      seen = found;
-    } catch (error) {
-      if (signal.aborted || !isRetryable(error)) throw error;
-      if (failure === undefined) log.warn({ err: error, step }, 'the progress of a step could not be read');
-      failure = error;
-    }
+    const { done, evidence } = await retry(look, options);
+    if (done) return;
+    const found = JSON.stringify(evidence);
+    if (found !== seen) progressedAt = performance.now();
+    seen = found;
     // Checked after the poll: after a suspension, the process must first read the current state.
-    if (performance.now() - progressedAt >= stallMs) {
-      throw new Error(`${step} made no progress for ${describeMs(stallMs)}`, { cause: failure });
-    }
+    if (performance.now() - progressedAt >= stallMs)
+      throw new Error(`${step} made no progress for ${describeMs(stallMs)}`);
     await pause(pollMs, undefined, { signal });
     pollMs = Math.min(pollMs * POLL_GROWTH, LONGEST_POLL_MS);
   }
