@@ -21,19 +21,9 @@ export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true, 
 
 /** Describes in one line why a command failed. The text contains no address. */
 export function describeRedisError(error: unknown, redis: Redis): string {
-  const lastError = lastErrors.get(redis);
-  return meaningOf(error as RedisError) ?? (lastError && meaningOf(lastError)) ?? NO_RESPONSE;
-}
-
-/** The meaning of an error. Undefined if the connection failed for another reason than TLS. */
-function meaningOf(error: RedisError): string | undefined {
-  const { name, message, code = '' } = error;
-  if (/^(EPROTO|ERR_SSL)/.test(code))
-    return `Redis does not respond in TLS, which rediss:// requires (${code})`;
-  if (/CERT|SIGNATURE|INVALID_CA|PURPOSE|HOSTNAME/.test(code))
-    return `the certificate of Redis is not valid here (${code}): NODE_EXTRA_CA_CERTS adds a private CA`;
+  const reply = [error as Error, lastErrors.get(redis)].find((one) => one?.name === 'ReplyError');
   // Numbers, such as slots and addresses of a cluster, would make each reply another reason.
-  return name === 'ReplyError' ? `Redis responds: ${message.replace(/\s*\d.*/s, '')}` : undefined;
+  return reply === undefined ? NO_RESPONSE : `Redis responds: ${reply.message.replace(/\s*\d.*/s, '')}`;
 }
 
 /**
@@ -98,18 +88,12 @@ export async function createRedis(
     // If the database in the address does not exist, ioredis would use database 0, which may belong to others.
     if ((error as RedisError).command?.name === 'select') redis.disconnect(true);
   });
-  let attempts = 0;
-  redis.on('reconnecting', () => {
-    // A proxy in front of a Redis that is down closes connections without an error.
-    if (++attempts > 1 && reasons.size === 0) report(new Error('the connection is closed at once'));
-  });
   redis.on('ready', () => {
     firstReply(redis).then(
       () => {
         if (reasons.size > 0) log.info('Redis responds again');
         reasons.clear();
         lastErrors.delete(redis);
-        attempts = 0;
       },
       // If the connection has failed, the `error` event reports the reason.
       (error: unknown) => {
