@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { ConfigError, readConfig } from './config/config.js';
 import { secretsIn } from './config/secrets.js';
 import { createLogger, terminalOutput } from './util/log.js';
@@ -7,9 +8,9 @@ import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
 /**
  * Runs the service until a signal, and sets the exit code.
  * @param env the environment variables of the configuration. Their secrets are redacted in the log and in errors.
- * @param signal resolves with the first stop signal, also while the service starts.
+ * @param stopping aborts on the first stop signal, also while the service starts.
  */
-export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.Signals>): Promise<void> {
+export async function runServer(env: NodeJS.ProcessEnv, stopping: AbortSignal): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
   try {
@@ -17,7 +18,8 @@ export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.S
     const log = createLogger(config.logLevel, { secrets, destination: await terminalOutput() });
     log.info('starting');
     const server = await startServer(config, { log, env });
-    log.info({ signal: await signal }, 'stopping');
+    if (!stopping.aborted) await once(stopping, 'abort');
+    log.info('stopping');
     if (await server.stop()) {
       log.info('stopped');
       return;

@@ -11,7 +11,7 @@ const DUPLICATE_MS = 500;
  * resets the setting of `nohup` that ignores SIGHUP.
  * @returns whether there is a terminal.
  */
-export function ignoreHangup(): boolean {
+function ignoreHangup(): boolean {
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   if (!hasTerminal) process.on('SIGHUP', () => undefined);
   return hasTerminal;
@@ -32,23 +32,6 @@ export function endOnStopSignal(code: number): void {
       if (process.listenerCount(signal) === 1) process.exit(code);
     });
   }
-}
-
-/** Resolves with the first SIGINT or SIGTERM. A second one ends the process at once. */
-export function firstStopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const end = (signal: NodeJS.Signals) => {
-      process.removeAllListeners(signal);
-      process.kill(process.pid, signal);
-      // The first process of a container ignores a signal without a handler, so it exits here.
-      process.exit(130);
-    };
-    const take = (signal: NodeJS.Signals) => {
-      process.on('SIGINT', end).on('SIGTERM', end).off('SIGINT', take).off('SIGTERM', take);
-      resolve(signal);
-    };
-    process.on('SIGINT', take).on('SIGTERM', take);
-  });
 }
 
 /**
