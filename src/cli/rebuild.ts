@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { datasetUrl } from '../config/addresses.js';
 import { ConfigError, readConfig } from '../config/config.js';
 import { differingVariables } from '../rebuild/built-from.js';
+import { PHASES } from '../rebuild/progress.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import type { StartOptions } from '../rebuild/rebuild-service.js';
 import type { EndedRebuild } from '../rebuild/state.js';
@@ -118,7 +119,10 @@ async function printHistory({ states }: RebuildContext): Promise<Exit> {
 }
 
 function describe({ ended_at, outcome, packages, seconds = {}, reason }: EndedRebuild): string {
-  const phases = Object.entries(seconds).map(([phase, s]) => `${phase} ${s.toFixed(1)}`);
+  // Elasticsearch keeps no order of members that a script has set.
+  const phases = PHASES.flatMap((phase) =>
+    seconds[phase] === undefined ? [] : [`${phase} ${seconds[phase].toFixed(1)}`],
+  );
   const parts = [
     new Date(ended_at).toISOString(),
     outcome,
