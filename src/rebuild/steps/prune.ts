@@ -60,13 +60,8 @@ export async function prune(
   try {
     for (const index of indices) {
       if (signal.aborted) return;
-      const actions = [...whileServed(alias, served), { remove_index: { index } }];
-      const deleted = await applyActions(client, actions);
-      if (!deleted)
-        log.info(
-          { index, served },
-          'an old index was not deleted: it no longer exists, or another index is served',
-        );
+      // Without effect if the index no longer exists, or another index is served.
+      await applyActions(client, [...whileServed(alias, served), { remove_index: { index } }]);
     }
   } catch (error) {
     log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
