@@ -3,7 +3,7 @@ import { findIndex, isReadable } from '../snapshot/snapshot.js';
 import { swapActions } from './alias-actions.js';
 import { moveAlias } from './steps/flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
-import { LockLostError } from './state.js';
+import { LOCK_LOST } from './state.js';
 import type { RetryOptions } from './retry.js';
 
 /** A rollback fails if Elasticsearch is unavailable for this time, in milliseconds. */
@@ -28,7 +28,7 @@ export async function rollBack(client: Client, alias: string, options: RetryOpti
     );
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
-  if (options.signal.aborted) throw new LockLostError();
+  if (options.signal.aborted) throw new Error(LOCK_LOST);
   const actions = swapActions(alias, current.index, previous.index);
   await moveAlias(client, alias, previous.index, actions, { stallMs: STALL_MS, ...options });
   return previous.index;

@@ -50,14 +50,8 @@ export class StateUnavailableError extends Error {
   override readonly name = 'StateUnavailableError';
 }
 
-/** Another rebuild has taken the lock. */
-export class LockLostError extends Error {
-  override readonly name = 'LockLostError';
-
-  constructor() {
-    super('the lock was lost: another rebuild may be running');
-  }
-}
+/** The reason of a failure if another rebuild has taken the lock. */
+export const LOCK_LOST = 'the lock was lost: another rebuild may be running';
 
 /** Times of the lock, in milliseconds. */
 const LOCK_TIMES = {

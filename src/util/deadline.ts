@@ -1,7 +1,3 @@
-class DeadlineError extends Error {
-  override readonly name = 'DeadlineError';
-}
-
 /**
  * Runs a task with a signal that aborts after `ms` milliseconds, or when `signal` aborts. `AbortSignal.timeout` does
  * not work here: Node 20 garbage-collects such a signal and its timer if only `AbortSignal.any` refers to the signal.
@@ -12,7 +8,7 @@ export async function withDeadline<T>(
   ms: number,
   signal: AbortSignal | undefined,
   task: (signal: AbortSignal) => Promise<T>,
-  onTimeout = (): Error => new DeadlineError(`timed out after ${ms / 1000} s`),
+  onTimeout = (): Error => new Error(`timed out after ${ms / 1000} s`),
 ): Promise<T> {
   signal?.throwIfAborted();
   const ending = new AbortController();
