@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { BYPASS_SECRET, REBUILD, REBUILD_SECRET, useService } from '../support/service.js';
+import { BYPASS_SECRET, REBUILD_SECRET, useService } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 
 // Forged addresses, and counts that replicas share: flood.test.ts. Invalid bypass tokens: siblings.test.ts, and
@@ -248,10 +248,5 @@ describe('Rate limits', () => {
     for (let i = 0; i < 5; i++) expect((await replica.get('/stats', client)).status).to.equal(200);
     expectProblem(await replica.get('/stats', client), 429, 'rate_limited');
     expect(await keys()).to.deep.equal(before);
-    // No rebuild runs without the shared lock.
-    const { status, headers } = await replica.get(REBUILD);
-    expect(status).to.equal(503);
-    expect(headers.get('Retry-After')).to.match(/^\d+$/);
-    expect(await redis.keys(`${suite.service.slug}:rebuild-v2:*`)).to.deep.equal([]);
   });
 });

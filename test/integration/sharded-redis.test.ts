@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { packagesNamed } from '../support/datasets.js';
-import { environmentOf, REBUILD, useService } from '../support/service.js';
+import { environmentOf, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe('A Redis that distributes keys over servers', () => {
@@ -19,10 +19,7 @@ describe('A Redis that distributes keys over servers', () => {
     });
     await service.get('/search?q=alpha');
     await service.get('/debug-ip');
-    expect((await service.get(REBUILD)).status).to.equal(202);
-    await service.idle();
-    const names = () => new Set(commands.map(([name = '']) => name.toLowerCase()));
-    await waitFor(() => names().has('del') && names().has('evalsha'), 'the end of the rebuild');
+    await waitFor(() => commands.length > 0, 'the limits');
     monitor.disconnect();
     const keys = await Promise.all(
       commands.map(([name = '', ...args]) => redis.command('GETKEYS', name, ...args)),
