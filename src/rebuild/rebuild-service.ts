@@ -154,11 +154,11 @@ export class RebuildService {
     const { states, log } = this.context;
     // A terminal sends Ctrl-C to the process, too, which may not be able to handle it yet.
     const outcome = this.#isStopping ? 'stopped' : 'failed';
-    if (outcome === 'failed') log.error({ reason }, 'the rebuild failed');
     const ended = { outcome, ...(outcome === 'failed' && { reason }) } as const;
     await states.release(owner, ended).catch((error: unknown) => {
       log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
     });
+    if (outcome === 'failed') log.error({ reason }, 'the rebuild failed');
     return { ...ended, ended_at: Date.now() };
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Client } from '@elastic/elasticsearch';
@@ -15,7 +16,6 @@ import { startServer, type RunningServer } from '../../src/server.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines } from './engines.js';
 import { removeRegistry, sharedDataset, sharedSlug } from './registries.js';
-import { newFolder } from './run-folder.js';
 import { keepSecret, searchForSecrets } from './secret-scanner.js';
 import { contractOf } from './openapi-contract.js';
 import { waitFor } from './wait-for.js';
@@ -123,16 +123,20 @@ function logOf(variables: Record<string, string>): Logger {
   return createLogger('trace', { secrets: secretsIn(variables), destination: logStream });
 }
 
-/** The log of the rebuild processes of a server. Their lines become part of `logLines`. */
+/** The log of the rebuild processes of a server, in a file without a name. Their lines become part of `logLines`. */
 function childLogOf() {
-  const file = join(newFolder(), 'rebuilds.log');
-  const descriptor = openSync(file, 'a');
-  let lines = 0;
+  const file = join(tmpdir(), `rebuilds-${randomBytes(8).toString('hex')}.log`);
+  const descriptor = openSync(file, 'ax+');
+  unlinkSync(file);
   let isOpen = true;
+  let position = 0;
   const read = () => {
-    const all = readFileSync(file, 'utf8').split('\n').slice(0, -1);
-    for (const line of all.slice(lines)) logStream.write(line);
-    lines = all.length;
+    if (!isOpen) return;
+    const written = Buffer.alloc(fstatSync(descriptor).size - position);
+    readSync(descriptor, written, 0, written.length, position);
+    const lines = written.subarray(0, written.lastIndexOf('\n') + 1);
+    position += lines.length;
+    for (const line of lines.toString().split('\n').filter(Boolean)) logStream.write(line);
   };
   const close = () => {
     read();
