@@ -50,7 +50,7 @@ const pipOf = (version: string, python: () => string): SearchCommand => ({
 const composer: SearchCommand = {
   title: 'composer search',
   line: async (url, words, folder) => {
-    const repositories = [{ type: 'composer', url }, { packagist: false }, { 'packagist.org': false }];
+    const repositories = [{ type: 'composer', url }, { packagist: false }];
     const config = { repositories, config: { 'secure-http': false } };
     await writeFile(join(folder, 'composer.json'), JSON.stringify(config));
     return ['composer', 'search', '--no-interaction', ...words];
