@@ -61,8 +61,8 @@ const LOCK_TIMES = {
   report: 1000,
 };
 
-/** Timeout of each request of an owner, in milliseconds. The next report tries again. */
-const REQUEST_TIMEOUT_MS = 5000;
+/** Options of reads and changes of a document. The timeout is in milliseconds; the next report tries again. */
+const QUICKLY = { requestTimeout: 5000, maxRetries: 1 };
 
 /** Number of ended rebuilds that are kept. */
 const HISTORY = 200;
@@ -73,12 +73,15 @@ const STATE = 'state';
 const LASTING = ['last_check_at', 'last_success_at', 'last_failure'];
 
 // The sources are constant: Elasticsearch compiles each once. `none` leaves the document unchanged.
+
+/** Unlike a read, an update waits for the shard of a new index. */
+const LOOK = `ctx.op = 'none'`;
 const ACQUIRE = `
   def s = ctx._source;
-  boolean isHeld = s.owner != null && s.owner != params.owner && s.expires_at > ctx._now;
+  boolean isHeld = s.owner != null && (s.owner == params.owner || s.expires_at > ctx._now);
   boolean isEarly = params.min_age != null && s.last_check_at != null && s.last_check_at + params.min_age > ctx._now;
   if (isHeld || isEarly) { ctx.op = 'none' } else {
-    if (s.owner != null && s.owner != params.owner) {
+    if (s.owner != null) {
       s.last_failure = ['at': ctx._now, 'reason': 'the rebuild process ended unexpectedly while ' + s.phase];
     }
     s.keySet().retainAll(params.lasting);
@@ -122,9 +125,9 @@ export class RebuildStates {
   }
 
   /**
-   * Takes the lock if nobody has it, or it has expired. A repeated call of the same owner succeeds.
+   * Takes the lock if nobody has it, or it has expired. A repeated call of the same owner changes nothing.
    * @param minAgeMs the lock is taken only if the last rebuild began at least this long ago.
-   * @returns the state: with this owner if the lock was taken.
+   * @returns the state: with this owner if it has the lock.
    * @throws {StateUnavailableError}
    */
   async acquire(
@@ -133,7 +136,7 @@ export class RebuildStates {
   ): Promise<RebuildState> {
     try {
       await this.#create();
-      const before = await this.read();
+      const { state: before } = await this.#update(LOOK, {});
       const params = { owner, phase, min_age: minAgeMs ?? null, lasting: LASTING, expiry: this.times.expiry };
       const { state } = await this.#update(ACQUIRE, params);
       const { owner: killed, started_at } = before;
@@ -155,6 +158,7 @@ export class RebuildStates {
   async release(owner: string, ended?: Ending): Promise<void> {
     const { outcome = '', reason = '' } = ended ?? {};
     const { isOwner, state } = await this.#update(RELEASE, { owner, outcome, reason, lasting: LASTING });
+    // `started_at` does not outlive the rebuild. `last_check_at` is the same time, and does.
     const started_at = isOwner ? state.last_check_at : undefined;
     if (ended !== undefined) await this.#record(owner, { started_at, ...ended });
   }
@@ -202,8 +206,7 @@ export class RebuildStates {
       refresh: id !== STATE,
       _source: true,
     };
-    const options = { requestTimeout: REQUEST_TIMEOUT_MS, maxRetries: 1 };
-    const { result, get } = await this.client.update<RebuildState, never, RebuildState>(request, options);
+    const { result, get } = await this.client.update<RebuildState, never, RebuildState>(request, QUICKLY);
     return { isOwner: result !== 'noop', state: get?._source ?? {} };
   }
 
@@ -217,7 +220,7 @@ export class RebuildStates {
   }
 
   async #get<T>(id: string): Promise<T | undefined> {
-    const options = { requestTimeout: REQUEST_TIMEOUT_MS, maxRetries: 1, ignore: [404] };
+    const options = { ...QUICKLY, ignore: [404] };
     const { found, _source } = await this.client.get<T>({ index: this.#index, id }, options);
     return found ? _source : undefined;
   }
