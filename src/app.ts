@@ -40,8 +40,9 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
 
 /**
  * Sends the response of the request's handler. Without a handler, sends the response that the next middleware leaves in
- * the state of the request, by default 404. An error becomes `application/problem+json` (RFC 9457), or what the endpoint's
- * client expects. An error that maps to no problem is a defect: it is logged in full, and the response is a 500 `internal` without details.
+ * the state of the request, by default 404. An error becomes `application/problem+json` (RFC 9457), or what the clients
+ * of the endpoint expect. An error that maps to no problem is a defect: it is logged in full, and the response is a 500
+ * `internal` without details.
  */
 export function respond(
   handlerOf: (ctx: Context) => Handler | undefined,

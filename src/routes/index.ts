@@ -134,12 +134,15 @@ export function createEndpoints(deps: RouteDeps): Endpoints {
 /** Finds handlers without a parameter by one table look-up. The router would add a third to Koa's processor time. */
 export function exactPaths(endpoints: Endpoints): (ctx: Context) => Handler | undefined {
   const exact = Object.entries(endpoints).filter(([path]) => !path.includes('{'));
-  const handlers = new Map(exact.map(([path, endpoint]) => [path, limited(endpoint)]));
+  const handlers = new Map(
+    exact.map(([path, endpoint]) => [path, { handler: limited(endpoint), only: CLOSED.get(path) }]),
+  );
   return ({ method, path, state }) => {
-    const handler = handlers.get(path);
-    if (handler !== undefined) state.route = path;
+    const found = handlers.get(path);
+    if (found === undefined) return undefined;
+    const { handler, only } = found;
+    state.route = path;
     // A HEAD request must not issue a token or start a rebuild.
-    const only = CLOSED.get(path);
     return method === (only ?? 'GET') || (method === 'HEAD' && only === undefined) ? handler : undefined;
   };
 }
