@@ -39,16 +39,19 @@ interface Found {
 }
 
 /** Finds what the page finds for the same text. There are no entries after the 500th. */
-export function finder(catalog: Catalog, snapshot: Snapshot, requestId: string) {
-  return async function find({ text, limit, offset }: Wanted): Promise<Found> {
-    const { taken_at: time } = snapshot.meta;
-    const typed = typedQuery(text, snapshot.meta.name_rule);
-    if (typed === undefined) return { entries: [], total: 0, time };
-    const query = { ...typed, limit: Math.min(offset + limit, MAX_LIMIT), byWeight: true, isCounted: true };
-    const { groups, total = 0 } = await catalog.search(snapshot, query, requestId);
-    const entries = groups.flatMap((group) => group.entries).slice(offset);
-    return { entries: entries.map(decodeEntry), total: Math.min(total, MAX_TOTAL), time };
-  };
+export async function find(
+  catalog: Catalog,
+  snapshot: Snapshot,
+  { text, limit, offset }: Wanted,
+  requestId: string,
+): Promise<Found> {
+  const { taken_at: time, name_rule } = snapshot.meta;
+  const typed = typedQuery(text, name_rule);
+  if (typed === undefined) return { entries: [], total: 0, time };
+  const query = { ...typed, limit: Math.min(offset + limit, MAX_LIMIT), byWeight: true, isCounted: true };
+  const { groups, total = 0 } = await catalog.search(snapshot, query, requestId);
+  const entries = groups.flatMap((group) => group.entries).slice(offset);
+  return { entries: entries.map(decodeEntry), total: Math.min(total, MAX_TOTAL), time };
 }
 
 /** A search command, as its client knows it from its own registry. */
@@ -96,7 +99,7 @@ export function clientSearch<Params extends z.ZodObject>(command: Command<Params
     parse: (querystring) => wanted(parseParams(params, querystring)),
     key: ({ text, limit, offset }) => `${client} ${limit} ${offset} ${text}`,
     async search(query, snapshot, requestId) {
-      return jsonResponse(body(await finder(catalog, snapshot, requestId)(query), query));
+      return jsonResponse(body(await find(catalog, snapshot, query, requestId), query));
     },
   });
   return { operation, steps };

@@ -4,7 +4,7 @@ import type { Handler } from '../../http/request/request-context.js';
 import { readAgainIfDeleted } from '../../read/snapshot-read.js';
 import type { Catalog } from '../../search/catalog.js';
 import { typedText } from '../suggest.js';
-import { finder } from './find.js';
+import { find } from './find.js';
 import { arrayResponse, faultResponse, invalidCall, MAX_CALL_BYTES, readCall } from './xml-rpc.js';
 
 const MAX_HITS = 100;
@@ -42,8 +42,8 @@ export function pipSearch(catalog: Catalog): Handler {
     if (text === undefined) throw invalidCall(`is invalid: name ${error.issues[0]?.message}`);
     const served = () => catalog.snapshots.served();
     return readAgainIfDeleted(catalog, undefined, served, async (snapshot) => {
-      const find = finder(catalog, snapshot, state.requestId);
-      const { entries } = await find({ text, limit: MAX_HITS, offset: 0 });
+      const wanted = { text, limit: MAX_HITS, offset: 0 };
+      const { entries } = await find(catalog, snapshot, wanted, state.requestId);
       return arrayResponse(
         entries.map(({ name, version, description: summary = '' }) => ({
           name,
