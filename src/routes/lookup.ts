@@ -29,6 +29,7 @@ function lookupParams(purlType?: string) {
         .array(exactName)
         .default([])
         .meta({
+          maxItems: MAX_NAMES,
           description: `A name. Repeat it for up to ${MAX_NAMES} names that fit into a request of 16 KB.`,
           examples: [['redis-redisearch']],
         }),
