@@ -61,8 +61,8 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
   const { progress } = options;
   progress.enter('downloading');
   const existing = await look(context, options);
-  const planned = follow(plan({ ...existing, ...options, config: context.config }));
-  if (planned === undefined) return undefined;
+  const planned = decide({ ...existing, ...options, config: context.config });
+  if (planned.action === 'skip') return undefined;
   const staged = await stage(context, options, existing, planned.known);
   if (staged === undefined) {
     const { served } = existing;
@@ -88,10 +88,11 @@ async function look({ client, alias }: RebuildContext, { signal }: RebuildOption
   return { served, previous, indices: await listIndices(client, alias, signal) };
 }
 
-/** @returns undefined if there is nothing to build. @throws {Error} if what is served must not be replaced. */
-function follow(planned: Plan): Extract<Plan, { action: 'build' }> | undefined {
+/** @throws {Error} if what is served must not be replaced. */
+function decide(facts: Facts): Exclude<Plan, { action: 'refuse' }> {
+  const planned = plan(facts);
   if (planned.action === 'refuse') throw new Error(planned.reason);
-  return planned.action === 'build' ? planned : undefined;
+  return planned;
 }
 
 /** Downloads and checks the documents. @returns undefined if they are known. @throws {Error} {DatasetError} */
@@ -123,7 +124,7 @@ async function stage(
       weights === undefined || options.force
         ? undefined
         : await countKeptWeights(exportPool, served, weights, { signal, log });
-    follow(plan({ config, ...options, served, previous, documents: { total, weights: kept } }));
+    decide({ config, ...options, served, previous, documents: { total, weights: kept } });
     const meta = metaOf(context, dataset, inputs);
     assertReadable(meta);
     return {

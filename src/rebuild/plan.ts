@@ -25,11 +25,13 @@ interface Documents {
 }
 
 /**
- * `build`: with `known`, nothing is built from documents that are equal to these. `skip`: there is nothing to build.
+ * `build`: with `known`, nothing is built from documents that are equal to these. `skip`: an index is served already.
  * `refuse`: what is served must not be replaced by this.
  */
 export type Plan =
-  { action: 'build'; known: KnownInputs | undefined } | { action: 'skip' | 'refuse'; reason: string };
+  | { action: 'build'; known: KnownInputs | undefined }
+  | { action: 'skip' }
+  | { action: 'refuse'; reason: string };
 
 /**
  * Error message if a rebuild would load the bundled sample into a registry other than `DEFAULT_SLUG`, or replace a real
@@ -41,7 +43,7 @@ export const NO_DATASET =
 /** Decides before the download, and again once the documents are read. */
 export function plan(facts: Facts): Plan {
   const { config, force, skipIf, served, previous, documents } = facts;
-  if (skipIf === 'served' && served !== undefined) return { action: 'skip', reason: 'an index is served' };
+  if (skipIf === 'served' && served !== undefined) return { action: 'skip' };
   const reason =
     sampleFault(facts) ??
     blockFault('served', served) ??

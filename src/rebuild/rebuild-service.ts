@@ -43,7 +43,7 @@ export interface RebuildServiceOptions {
   onState?: ((state: RebuildState) => void) | undefined;
 }
 
-/** Takes the lock, and runs `npm run rebuild` in a process of its own, which holds the lock from then on. */
+/** Takes the lock and starts the program of `npm run rebuild`, which keeps the lock until it ends. */
 export class RebuildService {
   /** How the last rebuild of this server ended. */
   last: EndedRebuild | undefined;
@@ -92,7 +92,7 @@ export class RebuildService {
       const child = this.#spawn(owner, options);
       this.#child = child;
       await once(child, 'spawn');
-      this.#ended = this.#follow(child, owner, state);
+      this.#ended = this.#watch(child, owner, state);
       return { state, ended: this.#ended };
     } catch (cause) {
       this.#child = undefined;
@@ -120,7 +120,7 @@ export class RebuildService {
   }
 
   /** Renews the lock until the process reports, watches the rebuild, and records its end. Never rejects. */
-  async #follow(child: ChildProcess, owner: string, started: RebuildState): Promise<EndedRebuild> {
+  async #watch(child: ChildProcess, owner: string, started: RebuildState): Promise<EndedRebuild> {
     const { snapshots, states } = this.context;
     const exit = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
     const exited = new AbortController();
