@@ -1,4 +1,5 @@
-import { aliasOf } from '../src/snapshot/index-names.js';
+import type { RebuildState } from '../src/rebuild/state.js';
+import { aliasOf, rebuildsIndexOf } from '../src/snapshot/index-names.js';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -77,16 +78,14 @@ export async function load(
     ...env,
     REGISTRY_SLUG: slug,
     DATASET_URL: pathToFileURL(path).href,
-    REBUILD_SECRET: SECRET,
   });
   for (;;) {
     const health = await fetch(`${service.url}/health`);
     await health.arrayBuffer();
     if (health.ok) break;
-    const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
-    // The load failed, or it ended between the two requests.
-    if (progress.status === 202) throw new Error('the load ended early: a second rebuild was accepted');
-    const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
+    const state = await fetch(`${elasticsearch}/${rebuildsIndexOf(slug)}/_source/state`);
+    const { phase, rows, last_failure } = (await state.json()) as RebuildState;
+    if (last_failure !== undefined) throw new Error(`the load failed: ${last_failure.reason}`);
     bar.update(rows ?? 0, { phase });
     await pause(200);
   }
