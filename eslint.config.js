@@ -5,12 +5,14 @@ const LAYERS = [
   'util',
   'elasticsearch',
   'snapshot',
+  'search',
+  // Knows nothing of configuration, lists and processes.
+  'publish',
   'config',
   'lists/fetch',
   'lists/readers',
   'lists/formats',
   'lists',
-  'search',
   'rebuild',
   'registry',
   // Only limits use it.

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { HeldLock } from '../rebuild/held-lock.js';
-import { rollBack } from '../rebuild/rollback.js';
+import { rollBack } from '../publish/rollback.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, readArguments, type Exit } from './command.js';
 import { runRegistryCommand } from './registry-command.js';

@@ -6,23 +6,23 @@ import {
   type SnapshotMeta,
 } from '../snapshot/snapshot-meta.js';
 import { builtFrom } from './built-from.js';
-import { obsolete } from './steps/obsolete-indices.js';
-import { flip } from './steps/flip.js';
-import { discardIndex, listIndices, prune } from './steps/prune.js';
+import { obsolete } from '../publish/obsolete-indices.js';
+import { flip } from '../publish/flip.js';
+import { discardIndex, listIndices, prune } from '../publish/prune.js';
 import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
 import { BadRows, type SkippedRows } from '../lists/fetch/dataset-error.js';
 import { downloadInputs, type Inputs, type KnownInputs } from '../lists/download.js';
-import { createIndex } from './steps/create.js';
-import { waitForReplicas } from './steps/replicate.js';
+import { createIndex } from '../publish/create.js';
+import { waitForReplicas } from '../publish/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf, SCHEMA_VERSION } from '../snapshot/index-names.js';
-import { bulkLoad } from './steps/load.js';
-import { countKeptWeights } from './steps/kept-weights.js';
-import { merge } from './steps/merge.js';
+import { bulkLoad } from '../publish/load.js';
+import { countKeptWeights } from './kept-weights.js';
+import { merge } from '../publish/merge.js';
 import { plan, type Facts, type Plan } from './plan.js';
 import type { Progress } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
-import { recordChanges } from './steps/record-changes.js';
-import { verify } from './steps/verify.js';
+import { recordChanges } from '../publish/record-changes.js';
+import { verify } from '../publish/verify.js';
 
 export interface RebuildOptions extends Pick<Facts, 'force' | 'skipIf'> {
   progress: Progress;

@@ -7,7 +7,7 @@ import { rebuild, type Built, type RebuildOptions } from './pipeline.js';
 import { Progress, type Report } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
 import { LOCK_LOST, type Ending } from './state.js';
-import { FlipError } from './steps/flip.js';
+import { FlipError } from '../publish/flip.js';
 
 /** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
 const STOP_MS = 8_500;

@@ -3,9 +3,9 @@ import { applyChanges, changesBetween, type ChangeResult } from '../fixtures/cha
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { SearchPool } from '../../src/elasticsearch/search-pool.js';
 import { createLogger } from '../../src/util/log.js';
-import { createIndex } from '../../src/rebuild/steps/create.js';
-import { recordChanges } from '../../src/rebuild/steps/record-changes.js';
-import { rollBack } from '../../src/rebuild/rollback.js';
+import { createIndex } from '../../src/publish/create.js';
+import { recordChanges } from '../../src/publish/record-changes.js';
+import { rollBack } from '../../src/publish/rollback.js';
 import { findIndex } from '../../src/snapshot/snapshot.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';

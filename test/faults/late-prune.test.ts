@@ -1,9 +1,9 @@
 import { rejects } from 'node:assert/strict';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { flip } from '../../src/rebuild/steps/flip.js';
-import { createIndex } from '../../src/rebuild/steps/create.js';
-import { discard, prune } from '../../src/rebuild/steps/prune.js';
+import { flip } from '../../src/publish/flip.js';
+import { createIndex } from '../../src/publish/create.js';
+import { discard, prune } from '../../src/publish/prune.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
 import { isFlip } from '../support/engine-proxy.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import Parser from 'rss-parser';
 import { applyChanges, changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
 import { integer, seededRandom } from '../fixtures/random.js';
-import { rollBack } from '../../src/rebuild/rollback.js';
+import { rollBack } from '../../src/publish/rollback.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';

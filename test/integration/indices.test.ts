@@ -1,10 +1,10 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { createIndex } from '../../src/rebuild/steps/create.js';
-import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
+import { createIndex } from '../../src/publish/create.js';
+import { waitForReplicas } from '../../src/publish/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
-import { bulkLoad } from '../../src/rebuild/steps/load.js';
-import { merge } from '../../src/rebuild/steps/merge.js';
+import { bulkLoad } from '../../src/publish/load.js';
+import { merge } from '../../src/publish/merge.js';
 import { streamOf } from '../support/batches.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';

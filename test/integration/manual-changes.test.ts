@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { aliasOf, previousAliasOf } from '../../src/snapshot/index-names.js';
 import { reasonOf } from '../../src/rebuild/failure-reason.js';
-import { rollBack } from '../../src/rebuild/rollback.js';
+import { rollBack } from '../../src/publish/rollback.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';

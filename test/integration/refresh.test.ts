@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { createIndex } from '../../src/rebuild/steps/create.js';
-import { rollBack } from '../../src/rebuild/rollback.js';
+import { createIndex } from '../../src/publish/create.js';
+import { rollBack } from '../../src/publish/rollback.js';
 import { loadingAliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { rollBack } from '../../src/rebuild/rollback.js';
+import { rollBack } from '../../src/publish/rollback.js';
 import { isSnapshotOf, isChangesOf } from '../../src/snapshot/index-names.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages } from '../support/datasets.js';

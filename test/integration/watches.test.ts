@@ -5,7 +5,7 @@ import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { Oracle } from '../fixtures/search-oracle.js';
 import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
 import type { Match } from '../../src/search/match.js';
-import { rollBack } from '../../src/rebuild/rollback.js';
+import { rollBack } from '../../src/publish/rollback.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { packagesNamed } from '../support/datasets.js';

@@ -1,7 +1,7 @@
-import type { SearchPool } from '../../elasticsearch/search-pool.js';
-import { entriesInNameOrder, type Clauses } from '../../snapshot/name-order.js';
-import { decodeEntry } from '../../snapshot/package-document.js';
-import { retry, type RetryOptions } from '../retry.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
+import { entriesInNameOrder, type Clauses } from '../snapshot/name-order.js';
+import { decodeEntry } from '../snapshot/package-document.js';
+import { retry, type RetryOptions } from './retry.js';
 
 /**
  * Bounds of the number of entries per page, which is estimated from the previous page. A comparison has three pages in

@@ -6,8 +6,8 @@ import {
   whileServed,
   type Action,
   type Flip,
-} from '../alias-actions.js';
-import { isRetryable, retry, type RetryOptions } from '../retry.js';
+} from './alias-actions.js';
+import { isRetryable, retry, type RetryOptions } from './retry.js';
 
 /** The outcome of a flip is unknown. */
 export class FlipError extends Error {

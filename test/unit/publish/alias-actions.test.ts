@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { flipActions, preventFlip, swapActions, whileServed } from '../../../src/rebuild/alias-actions.js';
+import { flipActions, preventFlip, swapActions, whileServed } from '../../../src/publish/alias-actions.js';
 
 const ALIAS = 'registry-packages';
 const [OLDEST, OLD, NEW] = ['20260101', '20260102', '20260103'].map(

@@ -1,9 +1,9 @@
-import type { SearchPool } from '../../elasticsearch/search-pool.js';
-import { decodeEntry } from '../../snapshot/package-document.js';
-import { isReadable, type FoundIndex } from '../../snapshot/snapshot.js';
-import type { Weights } from '../../lists/weights.js';
-import type { RetryOptions } from '../retry.js';
-import { PageReader } from './page-reader.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
+import { decodeEntry } from '../snapshot/package-document.js';
+import { isReadable, type FoundIndex } from '../snapshot/snapshot.js';
+import type { Weights } from '../lists/weights.js';
+import type { RetryOptions } from '../publish/retry.js';
+import { PageReader } from '../publish/page-reader.js';
 
 /** Reading the old snapshot fails after this time without progress, in milliseconds. */
 const STALL_MS = 60_000;

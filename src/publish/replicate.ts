@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import { retry, waitUntilDone, type LongStepOptions } from '../retry.js';
+import { retry, waitUntilDone, type LongStepOptions } from './retry.js';
 import { assertOneSegment } from './merge.js';
 
 /** @throws the errors of `waitForCopies` and `assertOneSegment`. */

@@ -1,18 +1,18 @@
 import type { Client } from '@elastic/elasticsearch';
-import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
-import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
-import { isReadable, type FoundIndex, type Snapshot } from '../../snapshot/snapshot.js';
-import { optionalFields, type RecordedChain } from '../../snapshot/snapshot-meta.js';
-import { comparedMembers, isVolatile, type PackageEntry } from '../../snapshot/package-fields.js';
-import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
+import { describeAuthError } from '../elasticsearch/elasticsearch.js';
+import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../snapshot/change-record.js';
+import { isReadable, type FoundIndex, type Snapshot } from '../snapshot/snapshot.js';
+import { optionalFields, type RecordedChain } from '../snapshot/snapshot-meta.js';
+import { comparedMembers, isVolatile, type PackageEntry } from '../snapshot/package-fields.js';
+import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';
 import { compare } from './compare.js';
 import { assertDocuments } from './merge.js';
 import { createIndex } from './create.js';
 import { waitForCopies } from './replicate.js';
-import { kibanaFieldsOf } from './kibana-fields.js';
-import type { RebuildContext } from '../rebuild-context.js';
-import { retry, type LongStepOptions, type RetryOptions } from '../retry.js';
+import { kibanaFieldsOf } from '../snapshot/kibana-fields.js';
+import type { RebuildContext } from '../rebuild/rebuild-context.js';
+import { retry, type LongStepOptions, type RetryOptions } from './retry.js';
 
 /** The recording fails after this time without progress, in milliseconds: changes must not delay fresh data. */
 const STALL_MS = 60_000;

@@ -1,15 +1,15 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { SearchPool } from '../../../../src/elasticsearch/search-pool.js';
-import { BadRows } from '../../../../src/lists/fetch/dataset-error.js';
-import { Weights } from '../../../../src/lists/weights.js';
-import { countKeptWeights } from '../../../../src/rebuild/steps/kept-weights.js';
-import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';
-import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
-import { streamOf } from '../../../support/batches.js';
-import { hashedPackages } from '../../../support/hashed-packages.js';
-import { STEP } from '../../../support/step.js';
+import type { SearchPool } from '../../../src/elasticsearch/search-pool.js';
+import { BadRows } from '../../../src/lists/fetch/dataset-error.js';
+import { Weights } from '../../../src/lists/weights.js';
+import { countKeptWeights } from '../../../src/rebuild/kept-weights.js';
+import { encodeEntry, entryMembers } from '../../../src/snapshot/package-document.js';
+import type { FoundIndex } from '../../../src/snapshot/snapshot.js';
+import { streamOf } from '../../support/batches.js';
+import { hashedPackages } from '../../support/hashed-packages.js';
+import { STEP } from '../../support/step.js';
 
 const SERVED = { index: 'old', meta: { has_weights: true } } as unknown as FoundIndex;
 

@@ -1,5 +1,5 @@
-import { changesIndexOf } from '../../snapshot/index-names.js';
-import type { FoundIndex } from '../../snapshot/snapshot.js';
+import { changesIndexOf } from '../snapshot/index-names.js';
+import type { FoundIndex } from '../snapshot/snapshot.js';
 
 /** The snapshots that are kept, and the maximum length of their chains. */
 export interface Kept {

@@ -1,8 +1,8 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import type { Logger } from '../../util/log.js';
-import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
-import { applyActions, preventFlip, whileServed } from '../alias-actions.js';
-import type { RetryOptions } from '../retry.js';
+import type { Logger } from '../util/log.js';
+import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../snapshot/index-names.js';
+import { applyActions, preventFlip, whileServed } from './alias-actions.js';
+import type { RetryOptions } from './retry.js';
 
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 

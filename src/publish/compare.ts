@@ -1,8 +1,8 @@
-import type { SearchPool } from '../../elasticsearch/search-pool.js';
-import { isSame, type Difference } from '../../snapshot/change-record.js';
-import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
-import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
-import type { RetryOptions } from '../retry.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
+import { isSame, type Difference } from '../snapshot/change-record.js';
+import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
+import { isVolatile, OPTIONAL_FIELDS } from '../snapshot/package-fields.js';
+import type { RetryOptions } from './retry.js';
 import { PageReader } from './page-reader.js';
 
 /** If more old entries than this are unmatched after a page, their differences by name are reported at once. */

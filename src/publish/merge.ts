@@ -1,6 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { ElasticsearchUnavailableError } from '../../elasticsearch/elasticsearch-errors.js';
-import { isRetryable, retry, waitUntilDone, type LongStepOptions, type RetryOptions } from '../retry.js';
+import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
+import { isRetryable, retry, waitUntilDone, type LongStepOptions, type RetryOptions } from './retry.js';
 
 /**
  * Pause before a merge is requested again if it is not running, in milliseconds. Elasticsearch keeps the request only

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { obsolete } from '../../../../src/rebuild/steps/obsolete-indices.js';
-import { changesIndexOf } from '../../../../src/snapshot/index-names.js';
-import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
+import { obsolete } from '../../../src/publish/obsolete-indices.js';
+import { changesIndexOf } from '../../../src/snapshot/index-names.js';
+import type { FoundIndex } from '../../../src/snapshot/snapshot.js';
 
 const ALIAS = 'registry-packages';
 /** Ids of snapshots, the newest first. */

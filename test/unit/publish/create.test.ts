@@ -2,13 +2,13 @@ import { rejects } from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createRebuildClient } from '../../../../src/elasticsearch/elasticsearch.js';
-import { createLogger } from '../../../../src/util/log.js';
-import { createIndex } from '../../../../src/rebuild/steps/create.js';
-import { waitForCopies } from '../../../../src/rebuild/steps/replicate.js';
-import type { RetryOptions } from '../../../../src/rebuild/retry.js';
-import { withNodes } from '../../../support/node-servers.js';
-import { STEP } from '../../../support/step.js';
+import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
+import { createLogger } from '../../../src/util/log.js';
+import { createIndex } from '../../../src/publish/create.js';
+import { waitForCopies } from '../../../src/publish/replicate.js';
+import type { RetryOptions } from '../../../src/publish/retry.js';
+import { withNodes } from '../../support/node-servers.js';
+import { STEP } from '../../support/step.js';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { errorIn } from '../../elasticsearch/elasticsearch.js';
-import type { SnapshotMeta } from '../../snapshot/snapshot-meta.js';
-import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
-import { fieldMappings } from '../../snapshot/package-fields.js';
-import { retry, type RetryOptions } from '../retry.js';
-import { charFilterOf, type NameRule } from '../../util/name-rule.js';
-import { PROJECT_FOLDER } from '../../util/project-folder.js';
+import { errorIn } from '../elasticsearch/elasticsearch.js';
+import type { SnapshotMeta } from '../snapshot/snapshot-meta.js';
+import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../snapshot/index-names.js';
+import { fieldMappings } from '../snapshot/package-fields.js';
+import { retry, type RetryOptions } from './retry.js';
+import { charFilterOf, type NameRule } from '../util/name-rule.js';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
 
 /** What an index contains. Each kind of content has a file in `mappings/`. */
 type Content = 'packages' | 'changes';

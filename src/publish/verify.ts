@@ -1,14 +1,14 @@
 import type { Client } from '@elastic/elasticsearch';
-import { writeResponseBody, type EntryGroup, type PackageEntry } from '../../snapshot/package-document.js';
-import type { SearchPool } from '../../elasticsearch/search-pool.js';
-import { unifySeparators } from '../../util/name-rule.js';
-import { codePoints } from '../../util/unicode.js';
-import { browsePage } from '../../search/queries.js';
-import { searchTierByTier } from '../../search/tiered-search.js';
-import type { SearchBody } from '../../elasticsearch/msearch.js';
-import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
+import { writeResponseBody, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
+import { unifySeparators } from '../util/name-rule.js';
+import { codePoints } from '../util/unicode.js';
+import { browsePage } from '../search/queries.js';
+import { searchTierByTier } from '../search/tiered-search.js';
+import type { SearchBody } from '../elasticsearch/msearch.js';
+import { findIndex, isReadable, type Snapshot } from '../snapshot/snapshot.js';
 import { assertDocuments } from './merge.js';
-import { retry, type RetryOptions } from '../retry.js';
+import { retry, type RetryOptions } from './retry.js';
 
 /** Number of sample packages that are searched for. It must be at least 2. */
 const SAMPLES = 10;

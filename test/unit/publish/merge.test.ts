@@ -1,8 +1,8 @@
 import { rejects } from 'node:assert/strict';
-import { createRebuildClient } from '../../../../src/elasticsearch/elasticsearch.js';
-import { assertOneSegment } from '../../../../src/rebuild/steps/merge.js';
-import { withNodes } from '../../../support/node-servers.js';
-import { STEP } from '../../../support/step.js';
+import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
+import { assertOneSegment } from '../../../src/publish/merge.js';
+import { withNodes } from '../../support/node-servers.js';
+import { STEP } from '../../support/step.js';
 
 const copyOf = (...search: boolean[]) => ({
   segments: Object.fromEntries(search.map((search, i) => [`_${i}`, { search }])),

@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
 import { createLogger } from '../../../src/util/log.js';
-import { retry } from '../../../src/rebuild/retry.js';
+import { retry } from '../../../src/publish/retry.js';
 import { datasetServer } from '../../support/dataset-server.js';
 
 describe('An aborted request of a rebuild', () => {

@@ -1,10 +1,10 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { encodeEntry, entryMembers, type PackageEntry } from '../../snapshot/package-document.js';
-import type { CheckedPackages } from '../../lists/checked-packages.js';
-import { kibanaFieldsOf } from './kibana-fields.js';
-import { loadingAliasOf } from '../../snapshot/index-names.js';
-import { ElasticsearchUnavailableError } from '../../elasticsearch/elasticsearch-errors.js';
-import { retry, type RetryOptions } from '../retry.js';
+import { encodeEntry, entryMembers, type PackageEntry } from '../snapshot/package-document.js';
+import type { CheckedPackages } from '../lists/checked-packages.js';
+import { kibanaFieldsOf } from '../snapshot/kibana-fields.js';
+import { loadingAliasOf } from '../snapshot/index-names.js';
+import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
+import { retry, type RetryOptions } from './retry.js';
 
 /**
  * A bulk request ends with the document that reaches this number of bytes. A document has at most 40 KB. For requests

@@ -2,13 +2,13 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { CheckedPackages } from '../../../../src/lists/checked-packages.js';
-import { createLogger } from '../../../../src/util/log.js';
-import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
-import { bulkLoad } from '../../../../src/rebuild/steps/load.js';
-import { streamOf } from '../../../support/batches.js';
-import { datasetServer } from '../../../support/dataset-server.js';
-import { packagesNamed } from '../../../support/datasets.js';
+import type { CheckedPackages } from '../../../src/lists/checked-packages.js';
+import { createLogger } from '../../../src/util/log.js';
+import type { PackageEntry } from '../../../src/snapshot/package-document.js';
+import { bulkLoad } from '../../../src/publish/load.js';
+import { streamOf } from '../../support/batches.js';
+import { datasetServer } from '../../support/dataset-server.js';
+import { packagesNamed } from '../../support/datasets.js';
 
 // Long names: few packages fill several requests.
 const packages = packagesNamed(Array.from({ length: 2000 }, (_, i) => `${'x'.repeat(500)}-${i}`));

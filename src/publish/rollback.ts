@@ -1,9 +1,9 @@
 import type { Client } from '@elastic/elasticsearch';
 import { findIndex, isReadable } from '../snapshot/snapshot.js';
 import { swapActions } from './alias-actions.js';
-import { moveAlias } from './steps/flip.js';
+import { moveAlias } from './flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
-import { LOCK_LOST } from './state.js';
+import { LOCK_LOST } from '../rebuild/state.js';
 import type { RetryOptions } from './retry.js';
 
 /** A rollback fails if Elasticsearch is unavailable for this time, in milliseconds. */
