@@ -17,7 +17,7 @@ export default {
     'src/lists/checked-packages.ts',
     'src/lists/number-list.ts',
     'src/publish/alias-actions.ts',
-    'src/publish/obsolete-indices.ts',
+    'src/publish/prune.ts',
   ],
   // Each test file in a process: Stryker's runner for mocha cannot load mocha 12.
   testRunner: 'tap',
@@ -29,7 +29,7 @@ export default {
       'test/unit/http/{limits/rate-limit,request/query-params,response/etag}.test.ts',
       'test/unit/lists/{checked-packages,download,number-list,weights}.test.ts',
       'test/unit/lists/{formats/package-check,readers/csv-records}.test.ts',
-      'test/unit/publish/{alias-actions,obsolete-indices}.test.ts',
+      'test/unit/publish/{alias-actions,prune}.test.ts',
       'test/unit/properties.test.ts',
     ],
     nodeArgs: [

@@ -1,7 +1,6 @@
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { isSame, type Difference } from '../snapshot/change-record.js';
-import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
-import { isVolatile, OPTIONAL_FIELDS } from '../snapshot/package-fields.js';
+import { comparedText, decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
 import type { RetryOptions } from './retry.js';
 import { PageReader } from './page-reader.js';
 
@@ -109,17 +108,4 @@ class Block {
     this.#removed = [];
     return records;
   }
-}
-
-/**
- * Matches the start of the first volatile member in the JSON of an entry. Values contain no match, because their quotes
- * are escaped.
- */
-const VOLATILE = new RegExp(`,"(?:${OPTIONAL_FIELDS.filter(isVolatile).join('|')})":`);
-
-/** The JSON of the compared members of an entry. The entry is not parsed. */
-function comparedText(encoded: string, hasPackageNo: boolean): string {
-  const text = Buffer.from(encoded, 'base64').toString('latin1');
-  const volatile = text.search(VOLATILE);
-  return text.slice(text.indexOf(hasPackageNo ? '"' : ','), volatile === -1 ? undefined : volatile);
 }

@@ -1,17 +1,16 @@
 import type { Client } from '@elastic/elasticsearch';
 import { describeAuthError } from '../elasticsearch/elasticsearch.js';
-import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../snapshot/change-record.js';
+import { changeDocument, kindOf, type ChangeKind } from '../snapshot/change-record.js';
 import { isReadable, type FoundIndex, type Snapshot } from '../snapshot/snapshot.js';
 import { optionalFields, type RecordedChain } from '../snapshot/snapshot-meta.js';
-import { comparedMembers, isVolatile, type PackageEntry } from '../snapshot/package-fields.js';
+import { isVolatile } from '../snapshot/package-fields.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../snapshot/index-names.js';
-import { BULK_BYTES, sendBulk } from './load.js';
+import { load } from './load.js';
 import { compare } from './compare.js';
 import { assertDocuments } from './merge.js';
 import { createIndex } from './create.js';
 import { waitForCopies } from './replicate.js';
-import { kibanaFieldsOf } from '../snapshot/kibana-fields.js';
-import type { RebuildContext } from '../rebuild/rebuild-context.js';
+import type { PublishContext } from './publish.js';
 import { retry, type LongStepOptions, type RetryOptions } from './retry.js';
 
 /** The recording fails after this time without progress, in milliseconds: changes must not delay fresh data. */
@@ -25,7 +24,7 @@ class NewChainError extends Error {
   override readonly name = 'NewChainError';
 }
 
-type Deps = Pick<RebuildContext, 'client' | 'exportPool' | 'alias'>;
+type Deps = Pick<PublishContext, 'client' | 'exportPool' | 'alias'>;
 
 /** A new snapshot that is complete and not served yet. */
 interface NewSnapshot extends Omit<Snapshot, 'id'> {
@@ -131,7 +130,7 @@ function sum({ added, removed, updated }: Counts): number {
   return added + removed + updated;
 }
 
-/** @throws {NewChainError} if more than half of all names changed. */
+/** Writes the differences of two snapshots. @throws {NewChainError} if more than half of all names changed. */
 async function writeChanges(
   { client, exportPool }: Deps,
   served: Snapshot,
@@ -143,42 +142,19 @@ async function writeChanges(
   const snapshot = snapshotIdOf(index);
   const limit = Math.max(served.meta.total, meta.total) / 2;
   const counts: Counts = { added: 0, removed: 0, updated: 0 };
-  let body = '';
-  let bytes = 0;
-  const flush = async () => {
-    if (body !== '') await sendBulk(client, changes, body, options);
-    body = '';
-    bytes = 0;
-  };
   const { has_package_no: hasPackageNo } = meta;
   const hasVolatile = [served.meta, meta].some((one) => optionalFields(one).some(isVolatile));
-  const compared = compare(exportPool, served.index, index, { ...options, hasPackageNo, hasVolatile });
-  for await (const differences of compared) {
-    for (const difference of differences) {
-      counts[kindOf(difference)]++;
-      const action = indexAction({ snapshot, ...difference }, meta.taken_at);
-      body += action;
-      bytes += Buffer.byteLength(action);
-      if (bytes >= BULK_BYTES) await flush();
+  const documents = async function* () {
+    const compared = compare(exportPool, served.index, index, { ...options, hasPackageNo, hasVolatile });
+    for await (const differences of compared) {
+      for (const difference of differences) counts[kindOf(difference)]++;
+      if (sum(counts) > limit) throw new NewChainError('more than half of all names changed');
+      yield differences.map((difference) => changeDocument({ snapshot, ...difference }, meta.taken_at));
     }
-    if (sum(counts) > limit) throw new NewChainError('more than half of all names changed');
-  }
-  await flush();
-  return counts;
-}
-
-function indexAction(record: ChangeRecord, takenAt: string): string {
-  const { before, after } = record;
-  const entry = (after ?? before) as PackageEntry;
-  const document = {
-    ...comparedMembers(entry),
-    length: kibanaFieldsOf(entry.name).length,
-    change: kindOf(record),
-    ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),
-    taken_at: takenAt,
-    entry: encodeRecord(record),
   };
-  return `${JSON.stringify({ index: { _id: entry.name } })}\n${JSON.stringify(document)}\n`;
+  const { signal, log, stallMs } = options;
+  await load(client, changes, documents(), { signal, log, stallMs, inFlight: 1 });
+  return counts;
 }
 
 /** @throws {Error} if there are not `total` documents. */

@@ -3,7 +3,6 @@ import { findIndex, isReadable } from '../snapshot/snapshot.js';
 import { swapActions } from './alias-actions.js';
 import { moveAlias } from './flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
-import { LOCK_LOST } from '../rebuild/state.js';
 import type { RetryOptions } from './retry.js';
 
 /** A rollback fails if Elasticsearch is unavailable for this time, in milliseconds. */
@@ -28,7 +27,7 @@ export async function rollBack(client: Client, alias: string, options: RetryOpti
     );
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
-  if (options.signal.aborted) throw new Error(LOCK_LOST);
+  options.signal.throwIfAborted();
   const actions = swapActions(alias, current.index, previous.index);
   await moveAlias(client, alias, previous.index, actions, { stallMs: STALL_MS, ...options });
   return previous.index;

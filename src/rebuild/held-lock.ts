@@ -2,6 +2,9 @@ import type { Logger } from '../util/log.js';
 import type { Report } from './progress.js';
 import type { Ending, RebuildStates } from './state.js';
 
+/** The reason of a failure if another rebuild has taken the lock. */
+const LOCK_LOST = 'the lock was lost: another rebuild may be running';
+
 /** A lock that this process has acquired. Reports every second until it is released, which renews the lock. */
 export class HeldLock {
   readonly #lost = new AbortController();
@@ -40,7 +43,7 @@ export class HeldLock {
     try {
       const state = await this.states.report(this.owner, { ...this.progress?.(), ...usage });
       this.#isFailing = false;
-      if (state === undefined) this.#lost.abort();
+      if (state === undefined) this.#lost.abort(new Error(LOCK_LOST));
     } catch (error) {
       if (!this.#isFailing) this.log.warn({ err: error }, 'the state of the rebuild could not be written');
       this.#isFailing = true;

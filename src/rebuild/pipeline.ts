@@ -1,28 +1,15 @@
-import { findIndex } from '../snapshot/snapshot.js';
-import {
-  assertReadable,
-  MAPPING_VERSION,
-  optionalMeta,
-  type SnapshotMeta,
-} from '../snapshot/snapshot-meta.js';
-import { builtFrom } from './built-from.js';
-import { obsolete } from '../publish/obsolete-indices.js';
-import { flip } from '../publish/flip.js';
-import { discardIndex, listIndices, prune } from '../publish/prune.js';
 import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
 import { BadRows, type SkippedRows } from '../lists/fetch/dataset-error.js';
 import { downloadInputs, type Inputs, type KnownInputs } from '../lists/download.js';
-import { createIndex } from '../publish/create.js';
-import { waitForReplicas } from '../publish/replicate.js';
-import { isSnapshotOf, newIndexName, previousAliasOf, SCHEMA_VERSION } from '../snapshot/index-names.js';
-import { bulkLoad } from '../publish/load.js';
+import { clean, findExisting, publish, type Existing, type NewSnapshot } from '../publish/publish.js';
+import { SCHEMA_VERSION } from '../snapshot/index-names.js';
+import { packageDocument } from '../snapshot/package-document.js';
+import { MAPPING_VERSION, optionalMeta, type SnapshotMeta } from '../snapshot/snapshot-meta.js';
+import { builtFrom } from './built-from.js';
 import { countKeptWeights } from './kept-weights.js';
-import { merge } from '../publish/merge.js';
 import { plan, type Facts, type Plan } from './plan.js';
 import type { Progress } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
-import { recordChanges } from '../publish/record-changes.js';
-import { verify } from '../publish/verify.js';
 
 export interface RebuildOptions extends Pick<Facts, 'force' | 'skipIf'> {
   progress: Progress;
@@ -39,16 +26,8 @@ export interface Built {
   warning?: string | undefined;
 }
 
-/** What a registry has in Elasticsearch when a rebuild begins. */
-interface Existing extends Pick<Facts, 'served' | 'previous'> {
-  /** All snapshots and changes. */
-  indices: string[];
-}
-
 /** A list that may be published. The caller must close it. */
-interface Staged extends Omit<Built, 'index'> {
-  dataset: CheckedPackages;
-  meta: SnapshotMeta;
+interface Staged extends Omit<Built, 'index'>, NewSnapshot {
   close: () => Promise<void>;
 }
 
@@ -58,34 +37,27 @@ interface Staged extends Omit<Built, 'index'> {
  * @returns undefined if there was nothing to build.
  */
 export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built | undefined> {
-  const { progress } = options;
+  const { progress, signal } = options;
+  const { changesRetention: retention, indexReplicas: replicas } = context.config;
   progress.enter('downloading');
-  const existing = await look(context, options);
+  const existing = await findExisting(context, signal);
   const planned = decide({ ...existing, ...options, config: context.config });
   if (planned.action === 'skip') return undefined;
   const staged = await stage(context, options, existing, planned.known);
   if (staged === undefined) {
     const { served } = existing;
-    if (served !== undefined) await clean(context, options, existing, served.index);
+    if (served !== undefined) await clean(context, existing, served.index, { signal, retention });
     return undefined;
   }
   try {
-    const index = await publish(context, options, existing, staged);
+    const index = await publish(context, existing, staged, { signal, progress, replicas, retention });
     progress.enter('pruning');
-    await clean(context, options, existing, index);
+    await clean(context, existing, index, { signal, retention });
     const { packages, skipped, warning } = staged;
     return { index, packages, skipped, warning };
   } finally {
     await staged.close();
   }
-}
-
-async function look({ client, alias }: RebuildContext, { signal }: RebuildOptions): Promise<Existing> {
-  const served = await findIndex(client, alias, { signal });
-  const previous = await findIndex(client, previousAliasOf(alias), { signal });
-  // The list is read right after the lock was acquired. Otherwise, it could contain indices that another process
-  // created after this process had lost the lock.
-  return { served, previous, indices: await listIndices(client, alias, signal) };
 }
 
 /** @throws {Error} if what is served must not be replaced. */
@@ -125,11 +97,9 @@ async function stage(
         ? undefined
         : await countKeptWeights(exportPool, served, weights, { signal, log });
     decide({ config, ...options, served, previous, documents: { total, weights: kept } });
-    const meta = metaOf(context, dataset, inputs);
-    assertReadable(meta);
     return {
-      dataset,
-      meta,
+      meta: metaOf(context, dataset, inputs),
+      documents: documentsOf(dataset),
       packages: total,
       skipped: badRows.skipped,
       warning,
@@ -162,69 +132,8 @@ function metaOf({ config }: RebuildContext, dataset: CheckedPackages, inputs: In
   };
 }
 
-/** Builds an index and serves it. After a failure before the flip, deletes the index. @returns the index. */
-async function publish(
-  context: RebuildContext,
-  options: RebuildOptions,
-  existing: Existing,
-  staged: Staged,
-): Promise<string> {
-  const { client, alias, log } = context;
-  const index = newIndexName(alias, new Date());
-  try {
-    await buildAndServe(context, options, existing, { index, ...staged });
-    return index;
-  } catch (error) {
-    await discardIndex(client, alias, index, log);
-    throw error;
+async function* documentsOf({ read, ordinalOf }: CheckedPackages) {
+  for await (const entries of read()) {
+    yield entries.map((entry) => packageDocument(entry, ordinalOf(entry.no)));
   }
-}
-
-async function buildAndServe(
-  context: RebuildContext,
-  { progress, signal }: RebuildOptions,
-  { served, previous }: Existing,
-  { index, dataset, meta }: Pick<Staged, 'dataset' | 'meta'> & { index: string },
-): Promise<void> {
-  const { client, pool, alias, config, log } = context;
-  const { changesRetention: retention, indexReplicas: replicas } = config;
-  const step = {
-    signal,
-    log,
-    onRows: (rows: number) => progress.change({ rows }),
-    onBytes: (bytes: number, total_bytes: number) => progress.change({ bytes, total_bytes }),
-  };
-
-  progress.enter('creating');
-  await createIndex(client, 'packages', { index, meta }, step);
-  progress.enter('loading', dataset.total);
-  await bulkLoad(client, index, dataset, { throttled: served !== undefined, ...step });
-  progress.enter('merging');
-  await merge(client, index, dataset.total, step);
-  progress.enter('verifying');
-  await verify(client, pool, { index, meta }, step);
-  progress.enter('comparing', dataset.total);
-  const created = { index, replicas, meta };
-  const changes =
-    retention === 0 ? undefined : await recordChanges(context, served, created, { ...step, retention });
-  progress.enter('replicating');
-  await waitForReplicas(client, index, replicas, step);
-  signal.throwIfAborted();
-  progress.enter('flipping');
-  await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
-}
-
-/** Deletes the indices that no alias and no chain needs, on condition that `current` is still served. */
-async function clean(
-  { client, alias, config, log }: RebuildContext,
-  { signal }: RebuildOptions,
-  { served, previous, indices }: Existing,
-  current: string,
-): Promise<void> {
-  const { changesRetention: retention } = config;
-  // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
-  const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
-  const snapshots = served?.index === current ? [served, previous] : [replaced];
-  const old = obsolete(alias, indices, { snapshots, retention });
-  await prune(client, alias, old, { served: current, signal, log });
 }

@@ -1,16 +1,7 @@
+import { PUBLISH_PHASES } from '../publish/publish.js';
+
 /** The steps of a rebuild, in their order. */
-export const PHASES = [
-  'downloading',
-  'checking',
-  'creating',
-  'loading',
-  'merging',
-  'verifying',
-  'comparing',
-  'replicating',
-  'flipping',
-  'pruning',
-] as const;
+export const PHASES = ['downloading', 'checking', ...PUBLISH_PHASES, 'pruning'] as const;
 
 export type Phase = (typeof PHASES)[number];
 

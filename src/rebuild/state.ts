@@ -50,9 +50,6 @@ export class StateUnavailableError extends Error {
   override readonly name = 'StateUnavailableError';
 }
 
-/** The reason of a failure if another rebuild has taken the lock. */
-export const LOCK_LOST = 'the lock was lost: another rebuild may be running';
-
 /** Times of the lock, in milliseconds. */
 const LOCK_TIMES = {
   /** The lock of an owner that does not report expires after this time. */

@@ -6,7 +6,7 @@ import { HeldLock } from './held-lock.js';
 import { rebuild, type Built, type RebuildOptions } from './pipeline.js';
 import { Progress, type Report } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
-import { LOCK_LOST, type Ending } from './state.js';
+import type { Ending } from './state.js';
 import { FlipError } from '../publish/flip.js';
 
 /** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
@@ -94,7 +94,7 @@ async function attempt(
       log.info({ phase }, 'the rebuild was stopped; what is served has not changed');
       return { outcome: 'stopped' };
     }
-    const cause = lost.aborted && !isUncertain ? new Error(LOCK_LOST) : (error as Error);
+    const cause = (lost.aborted && !isUncertain ? lost.reason : error) as Error;
     const reason = failureReason(cause, context.config.secrets);
     const consequence = isUncertain ? '' : '; what is served has not changed';
     log.error({ err: error, reason, phase }, `the rebuild failed${consequence}`);

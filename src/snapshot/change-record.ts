@@ -1,4 +1,5 @@
-import { COMPARED_FIELDS, type PackageEntry } from './package-fields.js';
+import { kibanaFieldsOf } from './package-document.js';
+import { COMPARED_FIELDS, comparedMembers, type PackageEntry } from './package-fields.js';
 
 export const CHANGES = ['added', 'removed', 'updated'] as const;
 
@@ -27,6 +28,21 @@ export interface Change {
 
 export function encodeRecord(record: ChangeRecord): string {
   return Buffer.from(JSON.stringify(record)).toString('base64');
+}
+
+/** The document of a change in its index. */
+export function changeDocument(record: ChangeRecord, takenAt: string): { id: string; source: string } {
+  const { before, after } = record;
+  const entry = (after ?? before) as PackageEntry;
+  const document = {
+    ...comparedMembers(entry),
+    length: kibanaFieldsOf(entry.name).length,
+    change: kindOf(record),
+    ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),
+    taken_at: takenAt,
+    entry: encodeRecord(record),
+  };
+  return { id: entry.name, source: JSON.stringify(document) };
 }
 
 export function decodeRecord(encoded: string): ChangeRecord {

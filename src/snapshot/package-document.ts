@@ -1,4 +1,4 @@
-import { FIELDS, type PackageEntry } from './package-fields.js';
+import { FIELDS, isVolatile, OPTIONAL_FIELDS, type PackageEntry } from './package-fields.js';
 
 export type { PackageEntry };
 
@@ -25,6 +25,51 @@ export function encodeEntry(members: string): string {
   const beyond = (1 + Buffer.byteLength(members)) % BASE64_BYTES;
   const spaces = ' '.repeat(beyond === 0 ? 0 : BASE64_BYTES - beyond);
   return Buffer.from(`{${spaces}${members}`).toString('base64');
+}
+
+/**
+ * The document of a package in its index. The field `entry` has the package as responses do.
+ * @param ordinal position of the package by `no`, from 0.
+ */
+export function packageDocument(entry: PackageEntry, ordinal: number): { id: string; source: string } {
+  const members = entryMembers(entry);
+  const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);
+  const source = `{${members},"ordinal":${ordinal},${fields},"entry":"${encodeEntry(members)}"}`;
+  return { id: String(entry.no), source };
+}
+
+/** Value for names without a scope. No scope can equal it. */
+const NO_SCOPE = '(none)';
+
+/** The first code unit of a surrogate pair. */
+const LEAD_SURROGATE = /[\ud800-\udbff]/g;
+
+/**
+ * Fields for statistics in Kibana. The service searches only `length`, in indices of changes.
+ * @param name not empty, and well-formed Unicode.
+ */
+export function kibanaFieldsOf(name: string) {
+  return {
+    /** The first character (code point). Elasticsearch maps it to lower case, like `name.lowercase`. */
+    initial: String.fromCodePoint(name.codePointAt(0) as number),
+    /** `@scope` of `@scope/name`. */
+    scope: /^@[^/]+(?=\/)/.exec(name)?.[0] ?? NO_SCOPE,
+    // The length in code points. Counting surrogates is six times as fast as splitting the name.
+    length: name.length - (name.match(LEAD_SURROGATE)?.length ?? 0),
+  };
+}
+
+/**
+ * Matches the start of the first volatile member in the JSON of an entry. Values contain no match, because their quotes
+ * are escaped.
+ */
+const VOLATILE = new RegExp(`,"(?:${OPTIONAL_FIELDS.filter(isVolatile).join('|')})":`);
+
+/** The JSON of the compared members of an encoded entry. The entry is not parsed. */
+export function comparedText(encoded: string, hasPackageNo: boolean): string {
+  const text = Buffer.from(encoded, 'base64').toString('latin1');
+  const volatile = text.search(VOLATILE);
+  return text.slice(text.indexOf(hasPackageNo ? '"' : ','), volatile === -1 ? undefined : volatile);
 }
 
 export function decodeEntry(encoded: string): PackageEntry {

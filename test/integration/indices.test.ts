@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { createIndex } from '../../src/publish/create.js';
 import { waitForReplicas } from '../../src/publish/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
-import { bulkLoad } from '../../src/publish/load.js';
+import { load } from '../../src/publish/load.js';
+import { packageDocument } from '../../src/snapshot/package-document.js';
 import { merge } from '../../src/publish/merge.js';
 import { streamOf } from '../support/batches.js';
 import { packagesNamed } from '../support/datasets.js';
@@ -50,13 +51,10 @@ describe('A new index', () => {
     const removed = newIndexName(newSlug(), new Date());
     await createIndex(client, 'packages', { index: removed, meta }, step);
     await client.indices.delete({ index: removed });
-    const read = () => streamOf([packagesNamed(['alpha', 'beta'])]);
-    const dataset = { total: 2, read, ordinalOf: (no: number) => no };
-    const failure = await bulkLoad(client, removed, dataset, {
-      throttled: false,
-      ...step,
-      onRows: () => undefined,
-    }).catch((error: unknown) => error);
+    const documents = streamOf([packagesNamed(['alpha', 'beta']).map(packageDocument)]);
+    const failure = await load(client, removed, documents, { inFlight: 2, ...step }).catch(
+      (error: unknown) => error,
+    );
     expect(failure)
       .to.have.property('message')
       .that.matches(/rejected a document: index_not_found_exception/);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { kibanaFieldsOf } from '../../src/snapshot/kibana-fields.js';
+import { kibanaFieldsOf } from '../../src/snapshot/package-document.js';
 import { aliasOf, changesIndexOf, newIndexName, rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';

@@ -2,10 +2,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { CheckedPackages } from '../../../src/lists/checked-packages.js';
 import { createLogger } from '../../../src/util/log.js';
-import type { PackageEntry } from '../../../src/snapshot/package-document.js';
-import { bulkLoad } from '../../../src/publish/load.js';
+import { load, type NewDocument } from '../../../src/publish/load.js';
+import { packageDocument, type PackageEntry } from '../../../src/snapshot/package-document.js';
 import { streamOf } from '../../support/batches.js';
 import { datasetServer } from '../../support/dataset-server.js';
 import { packagesNamed } from '../../support/datasets.js';
@@ -13,41 +12,36 @@ import { packagesNamed } from '../../support/datasets.js';
 // Long names: few packages fill several requests.
 const packages = packagesNamed(Array.from({ length: 2000 }, (_, i) => `${'x'.repeat(500)}-${i}`));
 
-const datasetOf = (entries: PackageEntry[]): CheckedPackages => ({
-  total: entries.length,
-  urlHost: 'registry.example',
-  read: () => streamOf(entries.map((entry) => [entry])),
-  ordinalOf: (no) => no - 1,
-});
-const DATASET = datasetOf(packages);
+const documentsOf = (entries: PackageEntry[]): AsyncIterable<NewDocument[]> =>
+  streamOf(entries.map((entry) => [packageDocument(entry, entry.no - 1)]));
 
 const REJECTED = 'Elasticsearch rejected a document: ';
 const GOOD = { errors: false };
 const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { type, reason: 'why' } } }] });
 
-/** Loads all packages. `answer(n)` is the response to request n: a body, a status, or 0 to disconnect. */
-async function load(
+/** Loads documents. `answer(n)` is the response to request n: a body, a status, or 0 to disconnect. */
+async function send(
   answer: (n: number) => object | number | Promise<object> = () => GOOD,
   {
-    dataset = DATASET,
+    documents = documentsOf(packages),
     signal = new AbortController().signal,
-    throttled = false,
+    inFlight = 2,
     timeoutMs = 30_000,
     stallMs = 300,
   } = {},
 ) {
   const bodies: string[] = [];
   const paths = new Set<string>();
-  let inFlight = 0;
+  let received = 0;
   let mostInFlight = 0;
   const server = await datasetServer((request, response) => {
-    mostInFlight = Math.max(mostInFlight, ++inFlight);
+    mostInFlight = Math.max(mostInFlight, ++received);
     void text(request).then(async (body) => {
       bodies.push(body);
       paths.add(request.url ?? '');
       const answered = await answer(bodies.length);
       await pause(5);
-      inFlight--;
+      received--;
       const status = typeof answered === 'number' ? answered : 200;
       if (status === 0) response.destroy();
       else {
@@ -59,8 +53,8 @@ async function load(
   });
   const client = new Client({ node: new URL(server.url).origin, requestTimeout: timeoutMs });
   const counts: number[] = [];
-  const failure = await bulkLoad(client, 'index', dataset, {
-    throttled,
+  const loaded = await load(client, 'index', documents, {
+    inFlight,
     stallMs,
     pauseMs: 50,
     log: createLogger('silent'),
@@ -69,20 +63,21 @@ async function load(
   }).catch((error: unknown) => error as Error);
   await client.close();
   await server.close();
-  return { bodies, counts, failure, paths, mostInFlight };
+  const failure = loaded instanceof Error ? loaded : undefined;
+  return { bodies, counts, loaded, failure, paths, mostInFlight };
 }
 
-const documents = (bodies: string[]) =>
+const linesOf = (bodies: string[]) =>
   bodies.flatMap((body) => body.trimEnd().split('\n')).map((line) => JSON.parse(line) as object);
 
-describe('bulkLoad', () => {
+describe('load', () => {
   it('sends every package once, under its number, in requests of bounded size to the loading alias', async () => {
-    const { bodies, counts, failure, paths } = await load();
-    expect(failure).to.be.undefined;
+    const { bodies, counts, loaded, paths } = await send();
+    expect(loaded).to.equal(packages.length);
     expect(bodies.length).to.be.greaterThan(4);
     for (const body of bodies) expect(body.length).to.be.lessThan(1_003_000);
     expect(counts.at(-1)).to.equal(packages.length);
-    const lines = documents(bodies);
+    const lines = linesOf(bodies);
     const ids = lines.flatMap((line) => ('index' in line ? [(line.index as { _id: string })._id] : []));
     expect(ids).to.have.members(packages.map(({ no }) => String(no)));
     expect(lines).to.have.length(2 * packages.length);
@@ -94,14 +89,14 @@ describe('bulkLoad', () => {
 
   it('measures requests in bytes, not characters: proxies accept 1 MiB by default', async () => {
     const wide = packagesNamed(packages.map((_entry, i) => `${'語'.repeat(165)}-${i}`));
-    const { bodies, failure } = await load(undefined, { dataset: datasetOf(wide) });
+    const { bodies, failure } = await send(undefined, { documents: documentsOf(wide) });
     expect(failure).to.be.undefined;
     for (const body of bodies) expect(Buffer.byteLength(body)).to.be.lessThan(2 ** 20);
   });
 
-  it('keeps two requests in flight, or one while throttled', async () => {
-    expect((await load()).mostInFlight).to.equal(2);
-    expect((await load(undefined, { throttled: true })).mostInFlight).to.equal(1);
+  it('keeps as many requests in flight as it is told', async () => {
+    expect((await send()).mostInFlight).to.equal(2);
+    expect((await send(undefined, { inFlight: 1 })).mostInFlight).to.equal(1);
   });
 
   const passing: [what: string, answer: object | number][] = [
@@ -113,7 +108,7 @@ describe('bulkLoad', () => {
   ];
   for (const [what, answer] of passing) {
     it(`retries a request if the engine is ${what}`, async () => {
-      const { bodies, failure } = await load((n) => (n === 1 ? answer : GOOD));
+      const { bodies, failure } = await send((n) => (n === 1 ? answer : GOOD));
       expect(failure).to.be.undefined;
       expect(new Set(bodies).size).to.equal(bodies.length - 1);
     });
@@ -122,37 +117,35 @@ describe('bulkLoad', () => {
   // Takes a second: the other requests must never exceed the timeout, however slow the machine is.
   it('retries a request that times out, while the other one in flight continues', async () => {
     const never = new Promise<object>(() => undefined);
-    const { bodies, failure } = await load((n) => (n === 1 ? never : pause(250, GOOD)), { timeoutMs: 700 });
+    const { bodies, failure } = await send((n) => (n === 1 ? never : pause(250, GOOD)), { timeoutMs: 700 });
     expect(failure).to.be.undefined;
     expect(new Set(bodies).size).to.equal(bodies.length - 1);
   });
 
   it('reports why it gives up if the failure persists', async () => {
-    const busy = await load(() => refusal('circuit_breaking_exception'));
+    const busy = await send(() => refusal('circuit_breaking_exception'));
     expect(busy.failure).to.have.property('message', `${REJECTED}circuit_breaking_exception`);
     expect(busy.failure).to.have.nested.property('cause.message', 'why');
-    const away = await load(() => 0);
+    const away = await send(() => 0);
     expect(away.failure).to.have.property('message', 'Elasticsearch did not respond for 0.3 seconds');
   });
 
   it('fails at once on a rejected document, even while another request is retried', async () => {
     const began = performance.now();
     const answer = (n: number) => (n === 2 ? refusal('document_parsing_exception') : 429);
-    const { bodies, failure } = await load(answer, { stallMs: 10_000 });
+    const { bodies, failure } = await send(answer, { stallMs: 10_000 });
     expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
     expect(failure).to.have.nested.property('cause.message', 'why');
     expect(performance.now() - began).to.be.lessThan(5000);
     expect(bodies.length, 'requests after the rejection').to.be.lessThan(5);
   });
 
-  it('fails if rows and dataset disagree, or if reading rows fails', async () => {
-    const fewer = await load(undefined, { dataset: { ...DATASET, total: 2001 } });
-    expect(fewer.failure).to.have.property('message', '2000 of 2001 packages were loaded');
-    const read = async function* () {
-      yield* DATASET.read();
+  it('fails if the documents cannot be read', async () => {
+    const failing = async function* () {
+      yield* documentsOf(packages);
       throw new Error('the file is gone');
     };
-    const { failure } = await load(undefined, { dataset: { ...DATASET, read } });
+    const { failure } = await send(undefined, { documents: failing() });
     expect(failure).to.have.property('message', 'the file is gone');
   });
 
@@ -162,7 +155,7 @@ describe('bulkLoad', () => {
       stop.abort(new Error('stopped'));
       return GOOD;
     };
-    const { bodies, failure } = await load(answer, { signal: stop.signal });
+    const { bodies, failure } = await send(answer, { signal: stop.signal });
     expect(failure).to.be.instanceOf(Error);
     expect(bodies.length).to.be.lessThan(3);
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { codePoints } from '../../../src/util/unicode.js';
-import { kibanaFieldsOf } from '../../../src/snapshot/kibana-fields.js';
+import { kibanaFieldsOf } from '../../../src/snapshot/package-document.js';
 
 describe('kibanaFieldsOf', () => {
   it('uses the part before the first slash of an @scope/name as the scope', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { obsolete } from '../../../src/publish/obsolete-indices.js';
+import { obsolete } from '../../../src/publish/prune.js';
 import { changesIndexOf } from '../../../src/snapshot/index-names.js';
 import type { FoundIndex } from '../../../src/snapshot/snapshot.js';
 
