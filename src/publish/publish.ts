@@ -7,10 +7,10 @@ import type { Logger } from '../util/log.js';
 import { createIndex } from './create.js';
 import { flip } from './flip.js';
 import { load, type NewDocument } from './load.js';
-import { merge } from './merge.js';
+import { assertOneSegment, merge } from './merge.js';
 import { discardIndex, listIndices, obsolete, prune } from './prune.js';
 import { recordChanges } from './record-changes.js';
-import { waitForReplicas } from './replicate.js';
+import { replicate } from './replicate.js';
 import { verify } from './verify.js';
 
 /**
@@ -83,17 +83,14 @@ interface Listener {
   change(progress: { rows?: number; bytes?: number; total_bytes?: number }): void;
 }
 
-interface CleanOptions {
-  /** Stops before the next change. */
+export interface PublishOptions {
+  /** Stops before the flip, or before the next deletion. */
   signal: AbortSignal;
-  /** CHANGES_RETENTION: number of snapshots whose changes are kept. */
-  retention: number;
-}
-
-export interface PublishOptions extends CleanOptions {
+  progress: Listener;
   /** INDEX_REPLICAS */
   replicas: string;
-  progress: Listener;
+  /** CHANGES_RETENTION: number of snapshots whose changes are kept. */
+  retention: number;
 }
 
 /** Bulk requests in flight: Elasticsearch processes one while the next arrives. */
@@ -120,61 +117,45 @@ export async function findExisting(
  */
 export async function publish(
   context: PublishContext,
-  existing: Existing,
-  snapshot: NewSnapshot,
-  options: PublishOptions,
-): Promise<string> {
-  const { client, alias, log } = context;
-  assertReadable(snapshot.meta);
-  const index = newIndexName(alias, new Date());
-  try {
-    await buildAndServe(context, index, existing, snapshot, options);
-    return index;
-  } catch (error) {
-    await discardIndex(client, alias, index, log);
-    throw error;
-  }
-}
-
-async function buildAndServe(
-  { client, pool, exportPool, alias, log }: PublishContext,
-  index: string,
   { served, previous }: Existing,
   { meta, documents }: NewSnapshot,
-  { progress, signal, replicas, retention }: PublishOptions,
-): Promise<void> {
-  const { total } = meta;
+  options: PublishOptions,
+): Promise<string> {
+  const { client, pool, alias, log } = context;
+  const { progress, signal, replicas } = options;
   const step = {
     signal,
     log,
     onRows: (rows: number) => progress.change({ rows }),
     onBytes: (bytes: number, total_bytes: number) => progress.change({ bytes, total_bytes }),
   };
-  progress.enter('creating');
-  await createIndex(client, 'packages', { index, meta }, step);
-  progress.enter('loading', total);
-  const inFlight = served === undefined ? IN_FLIGHT : THROTTLED_IN_FLIGHT;
-  const loaded = await load(client, index, documents, { inFlight, ...step });
-  if (loaded !== total) throw new Error(`${loaded} of ${total} documents were loaded`);
-  progress.enter('merging');
-  await merge(client, index, total, step);
-  progress.enter('verifying');
-  await verify(client, pool, { index, meta }, step);
-  progress.enter('comparing', total);
-  const changes =
-    retention === 0
-      ? undefined
-      : await recordChanges(
-          { client, exportPool, alias },
-          served,
-          { index, replicas, meta },
-          { ...step, retention },
-        );
-  progress.enter('replicating');
-  await waitForReplicas(client, index, replicas, step);
-  signal.throwIfAborted();
-  progress.enter('flipping');
-  await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
+  assertReadable(meta);
+  const { total } = meta;
+  const index = newIndexName(alias, new Date());
+  try {
+    progress.enter('creating');
+    await createIndex(client, 'packages', { index, meta }, step);
+    progress.enter('loading', total);
+    const inFlight = served === undefined ? IN_FLIGHT : THROTTLED_IN_FLIGHT;
+    const loaded = await load(client, index, documents, { inFlight, ...step });
+    if (loaded !== total) throw new Error(`${loaded} of ${total} documents were loaded`);
+    progress.enter('merging');
+    await merge(client, index, total, step);
+    progress.enter('verifying');
+    await verify(client, pool, { index, meta }, step);
+    progress.enter('comparing', total);
+    const changes = await recordChanges(context, served, { index, meta }, { ...options, ...step });
+    progress.enter('replicating');
+    await replicate(client, index, replicas, step);
+    await assertOneSegment(client, index, step);
+    signal.throwIfAborted();
+    progress.enter('flipping');
+    await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
+    return index;
+  } catch (error) {
+    await discardIndex(client, alias, index, log);
+    throw error;
+  }
 }
 
 /**
@@ -185,7 +166,7 @@ export async function clean(
   { client, alias, log }: PublishContext,
   { served, previous, indices }: Existing,
   current: string,
-  { signal, retention }: CleanOptions,
+  { signal, retention }: PublishOptions,
 ): Promise<void> {
   // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
   const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;

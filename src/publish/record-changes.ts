@@ -9,8 +9,8 @@ import { load } from './load.js';
 import { compare } from './compare.js';
 import { assertDocuments } from './merge.js';
 import { createIndex } from './create.js';
-import { waitForCopies } from './replicate.js';
-import type { PublishContext } from './publish.js';
+import { replicate } from './replicate.js';
+import type { PublishContext, PublishOptions } from './publish.js';
 import { retry, type LongStepOptions, type RetryOptions } from './retry.js';
 
 /** The recording fails after this time without progress, in milliseconds: changes must not delay fresh data. */
@@ -24,17 +24,12 @@ class NewChainError extends Error {
   override readonly name = 'NewChainError';
 }
 
-type Deps = Pick<PublishContext, 'client' | 'exportPool' | 'alias'>;
+type Context = Pick<PublishContext, 'client' | 'exportPool' | 'alias'>;
 
 /** A new snapshot that is complete and not served yet. */
-interface NewSnapshot extends Omit<Snapshot, 'id'> {
-  /** INDEX_REPLICAS */
-  replicas: string;
-}
+type NewIndex = Omit<Snapshot, 'id'>;
 
-interface RecordOptions extends LongStepOptions {
-  /** Maximum number of recorded ancestors: CHANGES_RETENTION. */
-  retention: number;
+interface RecordOptions extends LongStepOptions, Pick<PublishOptions, 'replicas' | 'retention'> {
   onRows: (rows: number) => void;
 }
 
@@ -48,14 +43,15 @@ interface RecordOptions extends LongStepOptions {
  * @throws only if `signal` aborts.
  */
 export async function recordChanges(
-  deps: Deps,
+  context: Context,
   served: FoundIndex | undefined,
-  created: NewSnapshot,
+  created: NewIndex,
   options: RecordOptions,
 ): Promise<string | undefined> {
-  const { client, alias } = deps;
+  const { client, alias } = context;
   const { index } = created;
-  const { retention } = options;
+  const { replicas, retention } = options;
+  if (retention === 0) return undefined;
   const step = { stallMs: STALL_MS, ...options };
   const changes = changesIndexOf(alias, snapshotIdOf(index));
   try {
@@ -69,9 +65,9 @@ export async function recordChanges(
     if (served.meta.name_rule !== nameRule)
       throw new NewChainError('the previous snapshot has another NAME_RULE');
     await createIndex(client, 'changes', { index: changes, nameRule }, step);
-    const counts = await writeChanges(deps, served, created, changes, step);
+    const counts = await writeChanges(context, served, created, changes, step);
     await sealIndex(client, changes, sum(counts), step);
-    await waitForCopies(client, changes, created.replicas, step);
+    await replicate(client, changes, replicas, step);
     const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
     await recordChain(client, created, { ancestors, ...counts }, step);
     return changes;
@@ -86,7 +82,7 @@ export async function recordChanges(
 async function startNewChain(
   client: Client,
   changes: string,
-  created: NewSnapshot,
+  created: NewIndex,
   reason: unknown,
   { log, signal }: RecordOptions,
 ): Promise<void> {
@@ -114,7 +110,7 @@ async function startNewChain(
 
 async function recordChain(
   client: Client,
-  { index, meta }: NewSnapshot,
+  { index, meta }: NewIndex,
   lineage: RecordedChain,
   options: RetryOptions,
 ): Promise<void> {
@@ -132,9 +128,9 @@ function sum({ added, removed, updated }: Counts): number {
 
 /** Writes the differences of two snapshots. @throws {NewChainError} if more than half of all names changed. */
 async function writeChanges(
-  { client, exportPool }: Deps,
+  { client, exportPool }: Context,
   served: Snapshot,
-  created: NewSnapshot,
+  created: NewIndex,
   changes: string,
   options: RecordOptions,
 ): Promise<Counts> {

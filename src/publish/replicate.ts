@@ -1,24 +1,12 @@
 import type { Client } from '@elastic/elasticsearch';
 import { retry, waitUntilDone, type LongStepOptions } from './retry.js';
-import { assertOneSegment } from './merge.js';
-
-/** @throws the errors of `waitForCopies` and `assertOneSegment`. */
-export async function waitForReplicas(
-  client: Client,
-  index: string,
-  replicas: string,
-  options: LongStepOptions,
-): Promise<void> {
-  await waitForCopies(client, index, replicas, options);
-  await assertOneSegment(client, index, options);
-}
 
 /**
  * Sets the number of copies and the usual refresh interval, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
  * @throws {Error} if no copy makes progress: there may be too few nodes, or no disk space.
  */
-export async function waitForCopies(
+export async function replicate(
   client: Client,
   index: string,
   replicas: string,

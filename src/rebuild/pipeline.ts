@@ -39,6 +39,7 @@ interface Staged extends Omit<Built, 'index'>, NewSnapshot {
 export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built | undefined> {
   const { progress, signal } = options;
   const { changesRetention: retention, indexReplicas: replicas } = context.config;
+  const publishOptions = { signal, progress, replicas, retention };
   progress.enter('downloading');
   const existing = await findExisting(context, signal);
   const planned = decide({ ...existing, ...options, config: context.config });
@@ -46,13 +47,13 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
   const staged = await stage(context, options, existing, planned.known);
   if (staged === undefined) {
     const { served } = existing;
-    if (served !== undefined) await clean(context, existing, served.index, { signal, retention });
+    if (served !== undefined) await clean(context, existing, served.index, publishOptions);
     return undefined;
   }
   try {
-    const index = await publish(context, existing, staged, { signal, progress, replicas, retention });
+    const index = await publish(context, existing, staged, publishOptions);
     progress.enter('pruning');
-    await clean(context, existing, index, { signal, retention });
+    await clean(context, existing, index, publishOptions);
     const { packages, skipped, warning } = staged;
     return { index, packages, skipped, warning };
   } finally {

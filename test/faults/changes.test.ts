@@ -68,6 +68,7 @@ describe('A comparison that does not finish', function () {
   const step = {
     signal: new AbortController().signal,
     retention: RETENTION,
+    replicas: '0',
     onRows: () => undefined,
     onBytes: () => undefined,
     pauseMs: 50,
@@ -79,7 +80,7 @@ describe('A comparison that does not finish', function () {
     const served = await findIndex(client, alias);
     if (served?.meta === undefined) throw new Error('no snapshot is served');
     const index = newIndexName(alias, new Date());
-    const created = { index, replicas: '0', meta: { ...served.meta, total: 0 } };
+    const created = { index, meta: { ...served.meta, total: 0 } };
     await createIndex(client, 'packages', created, { ...step, log: createLogger('silent') });
     const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
     const reasons: string[] = [];

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { createLogger } from '../../src/util/log.js';
 import { merge } from '../../src/publish/merge.js';
 import { createIndex } from '../../src/publish/create.js';
-import { waitForReplicas } from '../../src/publish/replicate.js';
+import { replicate } from '../../src/publish/replicate.js';
 import { newIndexName, rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { EngineProxy, isMerge } from '../support/engine-proxy.js';
@@ -70,9 +70,9 @@ describe('A step that outlasts the request timeout', function () {
 
   it('fails if it makes no progress: a copy that no node can hold', async () => {
     await merge(client, index, total, step);
-    await waitForReplicas(impatient, index, '0', step);
+    await replicate(impatient, index, '0', step);
     const message = 'copying the index (INDEX_REPLICAS=1) made no progress for 0.3 seconds';
-    const copied = waitForReplicas(impatient, index, '1', { ...step, stallMs: 300 });
+    const copied = replicate(impatient, index, '1', { ...step, stallMs: 300 });
     await rejects(copied, { message });
   });
 });

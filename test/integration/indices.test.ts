@@ -1,11 +1,10 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createIndex } from '../../src/publish/create.js';
-import { waitForReplicas } from '../../src/publish/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { load } from '../../src/publish/load.js';
 import { packageDocument } from '../../src/snapshot/package-document.js';
-import { merge } from '../../src/publish/merge.js';
+import { assertOneSegment, merge } from '../../src/publish/merge.js';
 import { streamOf } from '../support/batches.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
@@ -34,10 +33,10 @@ describe('A new index', () => {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
     }
-    const failure = await waitForReplicas(client, index, '0', step).catch((error: unknown) => error);
+    const failure = await assertOneSegment(client, index, step).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
     await merge(client, index, 2, step);
-    await waitForReplicas(client, index, '0', step);
+    await assertOneSegment(client, index, step);
   });
 
   it('is rejected if one of its documents is missing', async () => {

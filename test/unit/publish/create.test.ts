@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
 import { createLogger } from '../../../src/util/log.js';
 import { createIndex } from '../../../src/publish/create.js';
-import { waitForCopies } from '../../../src/publish/replicate.js';
+import { replicate } from '../../../src/publish/replicate.js';
 import type { RetryOptions } from '../../../src/publish/retry.js';
 import { withNodes } from '../../support/node-servers.js';
 import { STEP } from '../../support/step.js';
@@ -50,7 +50,7 @@ describe('createIndex', () => {
   });
 });
 
-describe('waitForCopies', () => {
+describe('replicate', () => {
   /** Waits for a copy of an index. `bytesAt(n)` are copied at poll n; undefined if the copy exists. */
   function wait(bytesAt: (poll: number) => number | undefined, stallMs: number): Promise<void> {
     let polls = 0;
@@ -67,7 +67,7 @@ describe('waitForCopies', () => {
     return withNodes([node], async (nodes) => {
       const client = createRebuildClient({ nodes, apiKey: undefined });
       const options = { ...STEP, stallMs, onBytes: () => undefined };
-      await waitForCopies(client, 'packages', '1', options).finally(() => client.close());
+      await replicate(client, 'packages', '1', options).finally(() => client.close());
     });
   }
 
