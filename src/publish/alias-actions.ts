@@ -42,6 +42,7 @@ export function flipActions(alias: string, { from, previous, to, changes }: Flip
   const finished = changes === undefined ? [to] : [to, changes];
   const replaced = from === undefined ? [] : [remove(from, alias)];
   const name = previousAliasOf(alias);
+  // The pattern covers snapshots that got the alias meanwhile, the name one that an operator restored under any name.
   const forget = (index: string): Action => ({ remove: { index, alias: name, must_exist: false } });
   const isKept = from !== undefined && isSnapshotOf(alias, from);
   const kept = isKept

@@ -47,7 +47,12 @@ export function obsolete(
  * Deletes the indices of a failed rebuild, if they exist: the index of the snapshot and the index of the changes. Never
  * throws: the next rebuild deletes leftovers.
  */
-export async function discardIndex(client: Client, alias: string, index: string, log: Logger): Promise<void> {
+export async function discardSnapshot(
+  client: Client,
+  alias: string,
+  index: string,
+  log: Logger,
+): Promise<void> {
   const changes = changesIndexOf(alias, snapshotIdOf(index));
   try {
     await discard(client, index);
@@ -68,11 +73,11 @@ export async function discard(client: Client, index: string): Promise<void> {
 
 interface PruneOptions extends Pick<RetryOptions, 'signal' | 'log'> {
   /** The index that must still be served; otherwise nothing is deleted. */
-  served: string;
+  current: string;
 }
 
 /**
- * Deletes old indices with one request each, on condition that `served` is still served. Never throws: the next rebuild
+ * Deletes old indices with one request each, on condition that `current` is still served. Never throws: the next rebuild
  * deletes the rest.
  * @param indices must have been listed while this process held the lock: later indices belong to other processes.
  */
@@ -80,13 +85,13 @@ export async function prune(
   client: Client,
   alias: string,
   indices: readonly string[],
-  { served, signal, log }: PruneOptions,
+  { current, signal, log }: PruneOptions,
 ): Promise<void> {
   try {
     for (const index of indices) {
       if (signal.aborted) return;
       // Without effect if the index no longer exists, or another index is served.
-      await applyActions(client, [...whileServed(alias, served), { remove_index: { index } }]);
+      await applyActions(client, [...whileServed(alias, current), { remove_index: { index } }]);
     }
   } catch (error) {
     log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');

@@ -8,7 +8,7 @@ import { createIndex } from './create.js';
 import { flip } from './flip.js';
 import { load, type NewDocument } from './load.js';
 import { assertOneSegment, merge } from './merge.js';
-import { discardIndex, listIndices, obsolete, prune } from './prune.js';
+import { discardSnapshot, listIndices, obsolete, prune } from './prune.js';
 import { recordChanges } from './record-changes.js';
 import { replicate } from './replicate.js';
 import { verify } from './verify.js';
@@ -153,7 +153,7 @@ export async function publish(
     await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
     return index;
   } catch (error) {
-    await discardIndex(client, alias, index, log);
+    await discardSnapshot(client, alias, index, log);
     throw error;
   }
 }
@@ -172,5 +172,5 @@ export async function clean(
   const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
   const snapshots = served?.index === current ? [served, previous] : [replaced];
   const old = obsolete(alias, indices, { snapshots, retention });
-  await prune(client, alias, old, { served: current, signal, log });
+  await prune(client, alias, old, { current, signal, log });
 }

@@ -31,7 +31,7 @@ describe('A discarded index', function () {
     await suite.publish(packages);
     const [, previous = ''] = await keptIndices(suite.service);
     const index = await create();
-    await prune(elasticsearch, alias, [index], { ...STEP, served: previous });
+    await prune(elasticsearch, alias, [index], { ...STEP, current: previous });
     expect(await suite.service.indices()).to.include(index);
     await discard(elasticsearch, index);
   });
