@@ -1,19 +1,64 @@
 import { rejects } from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
+import type { SnapshotMeta } from '../../../src/snapshot/snapshot-meta.js';
 import { createLogger } from '../../../src/util/log.js';
+import { NAME_RULES, type NameRule } from '../../../src/util/name-rule.js';
 import { createIndex } from '../../../src/publish/create.js';
 import { replicate } from '../../../src/publish/replicate.js';
 import type { RetryOptions } from '../../../src/publish/retry.js';
 import { withNodes } from '../../support/node-servers.js';
+import { metaWith } from '../../support/snapshot-meta.js';
 import { STEP } from '../../support/step.js';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 describe('createIndex', () => {
   const index = 'registry-packages-20260101t000000z-00000000';
+  const fileOf = (content: string) =>
+    readFileSync(new URL(`../../../mappings/${content}.json`, import.meta.url), 'utf8');
+
+  /** The request for an index. */
+  async function requestFor(
+    content: 'packages' | 'changes',
+    created: { meta?: SnapshotMeta; nameRule?: NameRule },
+  ) {
+    let body = '';
+    const node: RequestListener = (request, response) => {
+      const end = () => response.writeHead(200, JSON_TYPE).end('{}');
+      void text(request).then((sent) => ((body ||= sent), end()));
+    };
+    await withNodes([node], async (nodes) => {
+      const client = createRebuildClient({ nodes, apiKey: undefined });
+      await createIndex(client, content, { index, ...created }, STEP).finally(() => client.close());
+    });
+    return JSON.parse(body) as object;
+  }
+
+  for (const content of ['packages', 'changes'] as const)
+    it(`sends the file of ${content} with the analyzers of the name rule`, async () => {
+      for (const rule of NAME_RULES) {
+        const plain = /(?<="(?:normalizer|analyzer)": ")(?!fold)\w+/g;
+        const own = fileOf(content).replace(plain, ['pypi', 'crates'].includes(rule) ? `$&_${rule}` : '$&');
+        const expected = { ...(JSON.parse(own) as object), aliases: { [`${index}-loading`]: {} } };
+        expect(await requestFor(content, { nameRule: rule }), rule).to.deep.equal(expected);
+      }
+    });
+
+  it('adds the metadata of a snapshot, whose name rule it follows', async () => {
+    const meta = { ...metaWith(3), name_rule: 'crates' as const };
+    const { mappings, ...others } = (await requestFor('packages', { nameRule: 'crates' })) as {
+      mappings: object;
+    };
+    expect(await requestFor('packages', { meta })).to.deep.equal({
+      ...others,
+      mappings: { ...mappings, _meta: meta },
+    });
+  });
 
   /** Creates an index on a server that responds with `settings` to later requests. */
   function create(onCreate: () => Promise<unknown>, settings: object, step: RetryOptions): Promise<void> {
