@@ -33,7 +33,7 @@ interface LoadOptions extends RetryOptions {
 export async function load(
   client: Client,
   index: string,
-  documents: AsyncIterable<readonly NewDocument[]>,
+  documents: AsyncIterable<Iterable<NewDocument>>,
   options: LoadOptions,
 ): Promise<number> {
   let loaded = 0;
@@ -57,7 +57,7 @@ export async function load(
 }
 
 /** The bodies of bulk requests (newline-delimited JSON), each with the number of its documents. */
-async function* bulkRequests(documents: AsyncIterable<readonly NewDocument[]>) {
+async function* bulkRequests(documents: AsyncIterable<Iterable<NewDocument>>) {
   let body = '';
   let bytes = 0;
   let count = 0;

@@ -65,7 +65,7 @@ export interface Existing {
 export interface NewSnapshot {
   meta: SnapshotMeta;
   /** As many documents as `meta.total`, at least one, with ordinals from 0. They are read once. */
-  documents: AsyncIterable<readonly NewDocument[]>;
+  documents: AsyncIterable<Iterable<NewDocument>>;
 }
 
 export const PUBLISH_PHASES = [

@@ -3,7 +3,7 @@ import { BadRows, type SkippedRows } from '../lists/fetch/dataset-error.js';
 import { downloadInputs, type Inputs, type KnownInputs } from '../lists/download.js';
 import { clean, findExisting, publish, type Existing, type NewSnapshot } from '../publish/publish.js';
 import { SCHEMA_VERSION } from '../snapshot/index-names.js';
-import { packageDocument } from '../snapshot/package-document.js';
+import { packageDocument, type PackageEntry } from '../snapshot/package-document.js';
 import { MAPPING_VERSION, optionalMeta, type SnapshotMeta } from '../snapshot/snapshot-meta.js';
 import { builtFrom } from './built-from.js';
 import { countKeptWeights } from './kept-weights.js';
@@ -136,7 +136,10 @@ function metaOf({ config }: RebuildContext, dataset: CheckedPackages, inputs: In
 }
 
 async function* documentsOf({ read, ordinalOf }: CheckedPackages) {
-  for await (const entries of read()) {
-    yield entries.map((entry) => packageDocument(entry, ordinalOf(entry.no)));
-  }
+  for await (const entries of read()) yield documentsOfBatch(entries, ordinalOf);
+}
+
+/** Yields one by one: the documents of a whole batch would cost a fifth of the processor time, to collect them. */
+function* documentsOfBatch(entries: PackageEntry[], ordinalOf: CheckedPackages['ordinalOf']) {
+  for (const entry of entries) yield packageDocument(entry, ordinalOf(entry.no));
 }
