@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import * as z from 'zod';
-import { percentDecoded } from '../util/percent-decoded.js';
+import { percentDecoded } from '../util/decode.js';
 
 /**
  * Error messages never contain the actual value, because it may have a password or a token. Every library that receives

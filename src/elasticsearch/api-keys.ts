@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
+import { UNAVAILABLE_STATUSES } from '../util/http-response.js';
 
 /** Timeout of the request for an expiration date, in milliseconds. A scrape of the metrics waits for the response. */
 const TIMEOUT_MS = 1000;

@@ -1,5 +1,5 @@
 import { Pool, type Dispatcher } from 'undici';
-import { credentialsIn, type ElasticsearchAccess } from './access.js';
+import { credentialsIn, type ElasticsearchAccess } from './elasticsearch.js';
 import {
   ConnectionFailedError,
   distrustReason,

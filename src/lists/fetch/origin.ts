@@ -7,9 +7,8 @@ import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
 import type { Validators } from '../../snapshot/snapshot-meta.js';
-import { retryAfterSeconds } from '../../util/parse-retry-after.js';
+import { retryAfterSeconds, UNAVAILABLE_STATUSES } from '../../util/http-response.js';
 import { quote } from '../../util/reason-text.js';
-import { UNAVAILABLE_STATUSES } from '../../util/unavailable-statuses.js';
 import type { Transfer } from './transfer-limits.js';
 
 /**

@@ -1,4 +1,4 @@
-import { parseJson } from '../../util/parse-json.js';
+import { parseJson } from '../../util/decode.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import { CopyReader, PROSE } from '../readers/postgres-copy.js';
 import type { Documents } from '../fetch/documents.js';

@@ -1,5 +1,5 @@
 import { canonicalName } from '../../util/name-rule.js';
-import { percentDecoded } from '../../util/percent-decoded.js';
+import { percentDecoded } from '../../util/decode.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import { peek } from '../fetch/decompress.js';

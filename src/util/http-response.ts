@@ -1,3 +1,9 @@
+/**
+ * Statuses of a server that cannot be reached by its proxy or is not ready, such as a node that is starting or has no
+ * master. Not 429: a busy server is available.
+ */
+export const UNAVAILABLE_STATUSES = [502, 503, 504];
+
 /** 0 if the date is past. Undefined if the value is neither a number of seconds nor an HTTP date (RFC 9110). */
 export function retryAfterSeconds(retryAfter: string | null | undefined): number | undefined {
   const text = retryAfter ?? '';
