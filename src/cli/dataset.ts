@@ -5,8 +5,7 @@ import * as z from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
 import { assignNumbers, readList, readNumbers, throughLinks, writeDataset } from '../lists/dataset-file.js';
 import { firstPlausibleDate } from '../lists/fetch/dates.js';
-import { EXIT, exitWith, readArguments, type Exit } from './command.js';
-import { pathOf, printSkipped, urlOf } from './dataset-input.js';
+import { EXIT, exitWith, pathOf, printSkipped, readArguments, urlOf, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
 import { abortOnStopSignal } from '../util/signals.js';
 

@@ -11,8 +11,7 @@ import type { EndedRebuild } from '../rebuild/state.js';
 import { rebuildUnderLock } from '../rebuild/under-lock.js';
 import { createLogger, terminalOutput } from '../util/log.js';
 import { abortOnStopSignal } from '../util/signals.js';
-import { EXIT, exitWith, readArguments, type Exit } from './command.js';
-import { printSkipped, urlOf } from './dataset-input.js';
+import { EXIT, exitWith, printSkipped, readArguments, urlOf, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
 import { runRegistryCommand } from './registry-command.js';
 

@@ -2,10 +2,22 @@ import type { Config, DatasetConfig } from '../config/config.js';
 import type { Validators } from '../snapshot/snapshot-meta.js';
 import { DatasetError, describeFailure, type BadRows } from './fetch/dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './fetch/documents.js';
-import * as FORMATS from './formats/index.js';
+import { crates } from './formats/crates.js';
+import { csv } from './formats/csv.js';
+import { debian } from './formats/debian.js';
+import { json } from './formats/json.js';
+import { jsonl } from './formats/jsonl.js';
+import { lines } from './formats/lines.js';
+import { npm } from './formats/npm.js';
+import { packagist } from './formats/packagist.js';
+import { pypi } from './formats/pypi.js';
+import { rubygems } from './formats/rubygems.js';
 import { PackageFile } from './package-file.js';
 import type { Transfer } from './fetch/transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
+
+/** By the values of `DATASET_FORMAT`. Libraries that only one format needs are loaded when a list is read. */
+const FORMATS = { crates, csv, debian, json, jsonl, lines, npm, packagist, pypi, rubygems };
 
 /** Limits of a download. If a limit is exceeded, the download fails and leaves nothing behind. */
 const DOWNLOAD_LIMITS = {

@@ -157,7 +157,7 @@ describe('npm run dataset', function () {
     const tolerant = await run(options, { DATASET_MAX_BAD_ROWS: '2' });
     expect(tolerant.code).to.equal(0);
     expect(tolerant.stderr).to.equal(
-      '2 invalid rows were skipped:\nline 3: url "c" is not absolute\nline 4: name "a" is already on line 2\n',
+      '2 invalid rows were skipped:\nline 3: url "c" is not an absolute http(s) URL without control characters and white space at its ends\nline 4: name "a" is already on line 2\n',
     );
   });
 

@@ -3,7 +3,7 @@ import { DatasetError } from '../fetch/dataset-error.js';
 import { CopyReader, PROSE } from '../readers/postgres-copy.js';
 import type { Documents } from '../fetch/documents.js';
 import { readTar, type FileReader } from '../readers/tar.js';
-import { cleanProse } from './prose.js';
+import { cleanProse } from './package-check.js';
 import { NameTable } from './name-table.js';
 import { openTemporaryFile } from '../fetch/temporary-file.js';
 import { isObject, type Format, type Item } from './list-format.js';

@@ -386,7 +386,7 @@ describe('download', () => {
       ['of a header alone', answer('name,url\n'), 'the dataset has a header and no packages'],
       ['with lines that end with CR', answer(CSV.replaceAll('\n', '\r')), 'line 1 (the header): lines end with CR alone: end them with LF or CRLF'],
       ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the document is compressed twice'],
-      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: this is an HTML page'],
+      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: "<!DOCTYPE html>". Separate fields with commas, or set DATASET_FORMAT'],
       ...Object.entries({ zstd: '28b52ffd', bzip2: '425a6839', lz4: '04224d18' }).map(([by, start]): Bad =>
         [`that is compressed by ${by}`, answer(Buffer.from(start, 'hex')), `this is compressed by ${by}: compress it with gzip`]),
       ...[`\ufeff${CSV}`, CSV].map((body) => Buffer.from(body, 'utf16le')).flatMap((body) => [body, Buffer.from(body).swap16(), gzipSync(body)]).map((body, i): Bad =>
