@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { writeFile, type FileHandle } from 'node:fs/promises';
 import xxhash from 'xxhash-wasm';
 import {
   fieldOf,
@@ -97,7 +97,7 @@ export class PackageFile {
       this.format.replaces === undefined
         ? this.#checked(documents, badRows)
         : this.#merged(documents, badRows, this.format.replaces);
-    await documents.write(this.#lines(packages, hash), this.file);
+    await writeFile(this.file, this.#lines(packages, hash));
     this.nameHashes.sort();
     this.repeatedHashes = this.nameHashes.repeated(badRows.max + EXTRA_REPEATED);
     const { isNumbered, optionalFields } = this.check;

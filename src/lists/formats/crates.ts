@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { parseJson } from '../../util/decode.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import { CopyReader, PROSE } from '../readers/postgres-copy.js';
@@ -37,7 +38,7 @@ export const crates: Format = {
     const document = await documents.open();
     const dump = await openTemporaryFile();
     try {
-      await documents.write(document.bytes(), dump);
+      await writeFile(dump, document.bytes());
       /**
        * Ids of crates, each with the number of its record in `crates.csv`. Each text of a crate begins with `n` (name),
        * `s` (summary), `v` (version id) or `d` (downloads).
