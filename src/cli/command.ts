@@ -5,9 +5,8 @@ import type { SkippedRows } from '../lists/fetch/dataset-error.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { secretsIn } from '../config/secrets.js';
 import { ConfigError } from '../config/config.js';
-import { endOnCrash } from '../util/uncaught-errors.js';
+import { endOnCrash, endOnStopSignal, ignoreUserSignals } from '../util/process-end.js';
 import { createRedactor } from '../util/redact.js';
-import { endOnStopSignal, ignoreUserSignals } from '../util/signals.js';
 
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];

@@ -7,7 +7,7 @@ import { assignNumbers, readList, readNumbers, writeDataset } from '../lists/dat
 import { firstPlausibleDate } from '../lists/fetch/dates.js';
 import { EXIT, exitWith, pathOf, printSkipped, readArguments, urlOf, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
-import { abortOnStopSignal } from '../util/signals.js';
+import { abortOnStopSignal } from '../util/process-end.js';
 
 /**
  * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without

@@ -74,9 +74,10 @@ export class ProgressBar {
 
 /** Undefined for a small download or merge, which takes almost no time. */
 function quantityOf(report: Report): Quantity | undefined {
-  const { phase, rows = 0, total_rows: total, bytes = 0, total_bytes: totalBytes } = report;
+  const { phase, rows = 0, total_rows: total } = report;
+  const [bytes, totalBytes] = [report.bytes ?? 0, report.total_bytes ?? 0];
   if (COUNTED.includes(phase)) return total ? { done: rows, total, unit: 'packages' } : undefined;
   if ((totalBytes || bytes) < MEGABYTE) return undefined;
   const inMegabytes = (size: number) => Math.round(size / MEGABYTE);
-  return { done: inMegabytes(bytes), total: totalBytes && inMegabytes(totalBytes), unit: 'MB' };
+  return { done: inMegabytes(bytes), total: inMegabytes(totalBytes) || undefined, unit: 'MB' };
 }
