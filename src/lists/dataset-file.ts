@@ -23,7 +23,7 @@ const EARLIER = {
 /** Rows per write. */
 const BATCH = 1000;
 
-/** Offset of the date in a gzip header. The compression level and the operating system follow (RFC 1952, section 2.3). */
+/** Offset of the date in a gzip header. The compression level and the system follow (RFC 1952, section 2.3). */
 const DATE_OFFSET = 4;
 const BEST_COMPRESSION = 2;
 const UNKNOWN_SYSTEM = 255;

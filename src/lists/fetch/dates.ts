@@ -2,6 +2,7 @@ import { isGzip } from './decompress.js';
 
 /** Maximum time by which the clock of an origin may be ahead, in milliseconds. A later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
+
 /**
  * Reads the date in a gzip header: bytes 4 to 7, in seconds since 1970, where 0 means unknown (RFC 1952, section 2.3).
  * @param start at least the first eight bytes of a file.

@@ -14,9 +14,9 @@ const MIN_SHARE = 0.99;
 /**
  * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication
  * endpoint and its mirrors serve in pages. Each page begins with the last name of the previous page, unless that name
- * was unpublished meanwhile. Servers silently reduce `limit`, so a page with fewer rows may not be the last page. CouchDB sorts names by their bytes. Other servers
- * may use any order. Names that begin with `_` are design documents. `total_rows` includes them, but no deleted
- * documents.
+ * was unpublished meanwhile. Servers silently reduce `limit`, so a page with fewer rows may not be the last page.
+ * CouchDB sorts names by their bytes. Other servers may use any order. Names that begin with `_` are design documents.
+ * `total_rows` includes them, but no deleted documents.
  */
 export const npm: Format = {
   place: (at) => `rows[${at}]`,

@@ -25,8 +25,8 @@ const HAS_INVISIBLE = /^\s|\s$|[\p{Cc}\p{Cf}]/u;
 const HAS_LINE_BREAK = /[\n\r]/;
 
 /**
- * URLs with other schemes, such as `javascript:`, would become links on pages that show the packages. URL parsers drop or
- * encode control characters and white space at the ends: clients would follow another URL than the one they were shown.
+ * URLs with other schemes, such as `javascript:`, would become links on pages that show the packages. URL parsers drop
+ * or encode control characters and white space at the ends: clients would follow another URL than the one they saw.
  */
 const IS_HTTP = /^https?:\/\/\P{Cc}*[^\s\p{Cc}]$/iu;
 
