@@ -1,7 +1,7 @@
 import xxhash from 'xxhash-wasm';
 import { DatasetError } from '../fetch/dataset-error.js';
 
-/** Default maximum number of names in a table. With a version of ten characters each, they take 120 MB. */
+/** Default maximum number of names in a table. With a version of ten characters each, they take 130 MB. */
 const MAX_NAMES = 2_000_000;
 
 /** Size of a block, in bytes. A block holds records, one for each name or text. A larger record has its own block. */
