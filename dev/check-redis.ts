@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { ConnectionCheckError } from '../src/elasticsearch/connection-check.js';
 import { describeRedisError, NO_RESPONSE, probeWrites, UNPRIVILEGED } from '../src/redis/redis.js';
-import { messageOf } from '../src/util/error-message.js';
+import { messageOf } from '../src/util/reason-text.js';
 
 /** Timeout for opening the connection, and of each command, in milliseconds. */
 const REDIS_TIMEOUT_MS = 3000;

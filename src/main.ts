@@ -1,4 +1,4 @@
-import { abortOnStopSignal, ignoreUserSignals } from './util/signals.js';
+import { abortOnStopSignal, ignoreUserSignals } from './util/process-end.js';
 
 // The server process. It handles signals first, because loading everything else takes half a second.
 ignoreUserSignals();

@@ -3,7 +3,7 @@ import { ConfigError, readConfig } from './config/config.js';
 import { secretsIn } from './config/secrets.js';
 import { createLogger, terminalOutput } from './util/log.js';
 import { startServer } from './server.js';
-import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
+import { describeCrash, endOnCrash } from './util/process-end.js';
 
 /**
  * Runs the service until a signal, and sets the exit code.

@@ -3,12 +3,11 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import * as z from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
-import { assignNumbers, readList, readNumbers, throughLinks, writeDataset } from '../lists/dataset-file.js';
+import { assignNumbers, readList, readNumbers, writeDataset } from '../lists/dataset-file.js';
 import { firstPlausibleDate } from '../lists/fetch/dates.js';
-import { EXIT, exitWith, readArguments, type Exit } from './command.js';
-import { pathOf, printSkipped, urlOf } from './dataset-input.js';
+import { EXIT, exitWith, pathOf, printSkipped, readArguments, urlOf, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
-import { abortOnStopSignal } from '../util/signals.js';
+import { abortOnStopSignal } from '../util/process-end.js';
 
 /**
  * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without
@@ -72,8 +71,7 @@ async function write(
   signal: AbortSignal,
 ): Promise<Exit> {
   // An invalid path must fail now, not after an hour of downloading.
-  const path = await throughLinks(output);
-  await access(dirname(path), constants.W_OK);
+  await access(dirname(output), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
   const { nameRule } = config;
   try {
@@ -90,7 +88,7 @@ async function write(
     bar.show({ phase: 'writing', rows: 0, total_rows: total });
     const takenAt = date ?? list.takenAt;
     const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total_rows: total });
-    await writeDataset(path, list.packages, { date: takenAt, signal, onRows });
+    await writeDataset(output, list.packages, { date: takenAt, signal, onRows });
     bar.end();
     printSkipped(list.skipped);
     console.log(`Wrote ${total} packages of ${takenAt.toISOString()} to ${output}.`);

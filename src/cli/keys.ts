@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Client } from '@elastic/elasticsearch';
+import { errors, type Client } from '@elastic/elasticsearch';
 import { idOfKey, validKeys } from '../elasticsearch/api-keys.js';
 import {
   createAdministratorClient,
@@ -8,6 +8,7 @@ import {
 } from '../elasticsearch/elasticsearch.js';
 import { ConfigError, readKeysConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
+import { UNAVAILABLE_STATUSES } from '../util/http-response.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { builderRole, readerRole } from './key-roles.js';
 
@@ -91,11 +92,19 @@ async function keys(
   } catch (error) {
     const refusal =
       describeAuthError(error, 'ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD') ??
-      describeConnectionError(error);
+      describeConnectionError(error) ??
+      describeUnready(error);
     throw refusal === undefined ? error : new Error(refusal, { cause: error });
   } finally {
     await client.close();
   }
+}
+
+/** For some seconds after its first start, Elasticsearch has no security index. */
+function describeUnready(error: unknown): string | undefined {
+  const status = error instanceof errors.ResponseError ? error.statusCode : undefined;
+  if (status === undefined || !UNAVAILABLE_STATUSES.includes(status)) return undefined;
+  return `Elasticsearch is not ready, and responds with ${status}: try again`;
 }
 
 const given = readArguments(USAGE, parseArguments);

@@ -7,7 +7,7 @@ const MEGABYTE = 1_000_000;
 interface Quantity {
   done: number;
   /** Undefined if it is unknown. */
-  total?: number;
+  total: number | undefined;
   unit: string;
 }
 
@@ -72,14 +72,12 @@ export class ProgressBar {
   }
 }
 
+/** Undefined for a small download or merge, which takes almost no time. */
 function quantityOf(report: Report): Quantity | undefined {
   const { phase, rows = 0, total_rows: total } = report;
   const [bytes, totalBytes] = [report.bytes ?? 0, report.total_bytes ?? 0];
   if (COUNTED.includes(phase)) return total ? { done: rows, total, unit: 'packages' } : undefined;
-  // A small download takes almost no time.
-  if (phase === 'downloading')
-    return bytes < MEGABYTE ? undefined : { done: Math.round(bytes / MEGABYTE), unit: 'MB' };
-  // Merging a small index takes almost no time.
-  if (totalBytes < 100 * MEGABYTE) return undefined;
-  return { done: Math.round(bytes / MEGABYTE), total: Math.round(totalBytes / MEGABYTE), unit: 'MB' };
+  if ((totalBytes || bytes) < MEGABYTE) return undefined;
+  const inMegabytes = (size: number) => Math.round(size / MEGABYTE);
+  return { done: inMegabytes(bytes), total: inMegabytes(totalBytes) || undefined, unit: 'MB' };
 }

@@ -10,9 +10,8 @@ import type { StartOptions } from '../rebuild/rebuild-service.js';
 import type { EndedRebuild } from '../rebuild/state.js';
 import { rebuildUnderLock } from '../rebuild/under-lock.js';
 import { createLogger, terminalOutput } from '../util/log.js';
-import { abortOnStopSignal } from '../util/signals.js';
-import { EXIT, exitWith, readArguments, type Exit } from './command.js';
-import { printSkipped, urlOf } from './dataset-input.js';
+import { abortOnStopSignal } from '../util/process-end.js';
+import { EXIT, exitWith, printSkipped, readArguments, urlOf, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
 import { runRegistryCommand } from './registry-command.js';
 

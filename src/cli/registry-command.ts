@@ -3,7 +3,7 @@ import { checkElasticsearch } from '../elasticsearch/connection-check.js';
 import { StateUnavailableError } from '../rebuild/state.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createLogger, terminalOutput } from '../util/log.js';
-import { abortOnStopSignal } from '../util/signals.js';
+import { abortOnStopSignal } from '../util/process-end.js';
 import { exitWith, type Exit } from './command.js';
 
 /**

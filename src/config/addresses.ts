@@ -1,9 +1,8 @@
 import { isIP } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import * as z from 'zod';
-import { percentDecoded } from '../util/percent-decoded.js';
+import { percentDecoded } from '../util/decode.js';
 
 /**
  * Error messages never contain the actual value, because it may have a password or a token. Every library that receives
@@ -41,8 +40,8 @@ export const datasetUrl = urlOf(
   ['http:', 'https:', 'file:'],
   'must be http://… or https://… or file:///…',
 ).refine(
-  (text) => !text.startsWith('file:') || isPath(text),
-  'must have a path that is percent-encoded UTF-8',
+  (text) => !text.startsWith('file:') || (percentDecoded(text) !== undefined && !/%(00|2f)/i.test(text)),
+  'must have a path that is percent-encoded UTF-8, without NUL and encoded slashes',
 );
 
 export const datasetUrls = z
@@ -60,15 +59,10 @@ export const urlTemplate = z
     'must be http://… or https://…',
   )
   .regex(/^https?:\/\/[^/?#{]+[/?#].*\{\+?name\}/, 'must contain {name} or {+name} after the host')
-  .refine((text) => otherPlaceholder(text) === undefined, {
-    error: ({ input }) =>
-      `must not contain ${otherPlaceholder(input as string)}: only {name} and {+name} are replaced`,
-  });
-
-/** The first text in braces that would stay in every URL, such as `{version}`, `{{name}}` or `${name}`. */
-function otherPlaceholder(template: string): string | undefined {
-  return /[$%]?\{[^}]*\}*|\}+/.exec(template.replaceAll(/(?<![{$%])\{\+?name\}(?!\})/g, 'name'))?.[0];
-}
+  .regex(
+    /^([^{}]|(?<![{$%])\{\+?name\}(?!\}))*$/,
+    'must not contain braces other than {name} and {+name}, which are replaced',
+  );
 
 /** Links must not contain credentials, and `fetch` rejects addresses with credentials. */
 export const plainUrl = urlOf(['http:', 'https:'], 'must be http://… or https://…').refine((text) => {
@@ -118,14 +112,6 @@ function isUrl(text: string, protocols: readonly string[]): boolean {
     port !== '0' &&
     [username, password].every((text) => percentDecoded(text) !== undefined)
   );
-}
-
-function isPath(url: string): boolean {
-  try {
-    return !fileURLToPath(url).includes('\0');
-  } catch {
-    return false;
-  }
 }
 
 /** Whether a URL has a query or a fragment, even an empty one. */

@@ -67,9 +67,6 @@ export const DEFAULT_SLUG = 'registry';
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
-/** Elasticsearch's built-in templates reserve index names with these prefixes for data streams. */
-const RESERVED_SLUG = /^(logs|metrics|profiling|synthetics)(-|$)/;
-
 /** The columns or members with the name and the weight, in the document at `WEIGHTS_URL`. */
 const weightsColumns = z
   .string()
@@ -110,10 +107,6 @@ const settings = datasetSettings.extend({
     .regex(
       /^[a-z][a-z0-9_-]{0,39}$/,
       'must be 1 to 40 characters of a-z, 0-9, _ and -, beginning with a letter',
-    )
-    .refine(
-      (text) => !RESERVED_SLUG.test(text),
-      'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
     )
     .default(DEFAULT_SLUG),
   REGISTRY_SOURCE: z
@@ -204,8 +197,6 @@ export type Config = ReturnType<typeof readConfig>;
 
 /** An empty variable counts as absent. @throws {ConfigError} */
 export function readConfig(env: NodeJS.ProcessEnv) {
-  if ((env['INDEX_SHARDS'] || '1') !== '1')
-    throw new ConfigError('INDEX_SHARDS must be 1: every index has one shard');
   const value = read(variables, env);
   return {
     port: value.PORT,

@@ -1,4 +1,4 @@
-import { percentDecoded } from '../util/percent-decoded.js';
+import { percentDecoded } from '../util/decode.js';
 
 /** Variables whose whole value is secret. */
 const SECRETS = [

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors, type Client } from '@elastic/elasticsearch';
 import type { Logger } from '../util/log.js';
-import type { ElasticsearchAccess } from './access.js';
+import type { ElasticsearchAccess } from './elasticsearch.js';
 import { createReadClient, describeAuthError, describeConnectionError } from './elasticsearch.js';
 
 /**

@@ -7,8 +7,20 @@ import {
   type ConnectionRequestParams,
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
-import { credentialsIn, type ElasticsearchAccess } from './access.js';
 import { distrustReason } from './elasticsearch-errors.js';
+
+/** The addresses of Elasticsearch, and the API key. Without a key, the credentials in the addresses apply. */
+export interface ElasticsearchAccess {
+  nodes: readonly string[];
+  apiKey: string | undefined;
+}
+
+/** The user and the password in an address, decoded; undefined if it has no user. */
+export function credentialsIn(address: string): { username: string; password: string } | undefined {
+  const { username, password } = new URL(address);
+  if (username === '') return undefined;
+  return { username: decodeURIComponent(username), password: decodeURIComponent(password) };
+}
 
 /** Timeout of each of the two tries of a read, in milliseconds. Users wait at most two seconds. */
 const READ_TIMEOUT_MS = 800;

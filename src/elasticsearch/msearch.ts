@@ -1,4 +1,4 @@
-import { parseJson } from '../util/parse-json.js';
+import { parseJson } from '../util/decode.js';
 import {
   ElasticsearchUnavailableError,
   IndexClosedError,

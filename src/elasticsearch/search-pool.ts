@@ -1,5 +1,5 @@
 import { Pool, type Dispatcher } from 'undici';
-import { credentialsIn, type ElasticsearchAccess } from './access.js';
+import { credentialsIn, type ElasticsearchAccess } from './elasticsearch.js';
 import {
   ConnectionFailedError,
   distrustReason,
@@ -24,9 +24,6 @@ const CONNECT_TIMEOUT_MS = 1500;
 
 /** Time for which a failed node is avoided, in milliseconds, if there is another node. */
 const NODE_BACKOFF_MS = 3000;
-
-/** Time after which a failure of a node no longer matters, in milliseconds. */
-const FAILURE_MEMORY_MS = 60_000;
 
 /** Maximum number of characters of an unexpected response in the `cause` of an error. */
 const MAX_DETAILS = 500;
@@ -151,11 +148,9 @@ export class SearchPool {
    * third node, whose last failure was the longest ago, does not fail.
    */
   #leastRecentlyFailed(failed: Node): Node {
-    const oldest = performance.now() - FAILURE_MEMORY_MS;
-    const failedAt = ({ avoidUntil }: Node) => Math.max(avoidUntil, oldest);
     const [best = failed] = this.#nodes
       .filter((node) => node !== failed)
-      .sort((a, b) => failedAt(a) - failedAt(b) || a.inFlight - b.inFlight);
+      .sort((a, b) => a.avoidUntil - b.avoidUntil || a.inFlight - b.inFlight);
     return best;
   }
 

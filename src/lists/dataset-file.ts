@@ -1,6 +1,4 @@
-import type { Stats } from 'node:fs';
-import { open, readlink, realpath, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { open, rename, rm, writeFile, type FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
@@ -25,10 +23,9 @@ const EARLIER = {
 /** Rows per write. */
 const BATCH = 1000;
 
-/** Positions in a gzip header (RFC 1952, section 2.3). */
+/** Offset of the date in a gzip header. The compression level and the system follow (RFC 1952, section 2.3). */
 const DATE_OFFSET = 4;
-const SYSTEM_OFFSET = 9;
-/** Replaces the operating system that zlib writes. */
+const BEST_COMPRESSION = 2;
 const UNKNOWN_SYSTEM = 255;
 
 interface Listener {
@@ -84,7 +81,7 @@ export async function readNumbers(
 
 /**
  * Numbers packages. Packages in `earlier` keep their numbers. The others get the numbers after the largest number in
- * `earlier`, in the byte order of their names.
+ * `earlier`, in the order of the code units of their names.
  * @param packages is modified.
  * @param earlier the result of `readNumbers` with the same name rule.
  */
@@ -95,7 +92,7 @@ export function assignNumbers(
 ): void {
   let last = 0;
   for (const no of earlier.values()) last = Math.max(last, no);
-  packages.sort((a, b) => compareBytes(a.name, b.name));
+  packages.sort((a, b) => Number(a.name > b.name) - Number(a.name < b.name));
   for (const one of packages) one.no = earlier.get(canonicalName(nameRule, one.name)) ?? ++last;
 }
 
@@ -107,19 +104,10 @@ interface WriteOptions {
   onRows: (rows: number) => void;
 }
 
-/** The path after all symbolic links are followed. The target need not exist. */
-export async function throughLinks(path: string): Promise<string> {
-  const found = await ifExists(realpath(path));
-  if (found !== undefined) return found;
-  const target = await ifExists(readlink(path));
-  return target === undefined ? path : throughLinks(resolve(await realpath(dirname(path)), target));
-}
-
 /**
- * Writes a dataset as gzip CSV, in the order of the numbers. The file gets its name once it is complete. It keeps the
- * mode and, if this process runs as root, the owner of a file that it replaces. Equal packages and dates give equal
- * bytes with the same zlib.
- * @param path must not be a symbolic link, because the link itself would be replaced.
+ * Writes a dataset as gzip CSV, in the order of the numbers. The file gets its name once it is complete. Equal packages
+ * and dates give equal bytes with the same zlib.
+ * @param path of a new file, which replaces an old file or a symbolic link.
  * @param packages is sorted in place.
  */
 export async function writeDataset(
@@ -130,12 +118,9 @@ export async function writeDataset(
   packages.sort((a, b) => a.no - b.no);
   // The name has the process id, because another process may write to the same path.
   const partial = `${path}.${process.pid}.partial`;
-  const replaced = await ifExists(stat(path));
-  const file = await open(partial, 'w', replaced?.mode);
+  const file = await open(partial, 'w');
   try {
-    await writeGzip(file, packages, options)
-      .then(() => replaced && keepAccess(file, replaced))
-      .finally(() => file.close());
+    await writeGzip(file, packages, options).finally(() => file.close());
     await rename(partial, path);
   } catch (error) {
     await rm(partial, { force: true });
@@ -153,26 +138,9 @@ async function writeGzip(
   // full disk would be reported as an AbortError.
   pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
   await writeFile(file, gzip);
-  const seconds = Buffer.alloc(4);
-  seconds.writeUInt32LE(Math.floor(date.getTime() / 1000));
-  await file.write(seconds, 0, seconds.length, DATE_OFFSET);
-  await file.write(Buffer.of(UNKNOWN_SYSTEM), 0, 1, SYSTEM_OFFSET);
-}
-
-/** Gives a file the mode of the replaced file and, if this process runs as root, the same owner and group. */
-async function keepAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
-  if (process.getuid?.() === 0) await file.chown(uid, gid);
-  await file.chmod(mode);
-}
-
-/** @returns undefined if there is no such file. */
-async function ifExists<T>(found: Promise<T>): Promise<T | undefined> {
-  try {
-    return await found;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  const header = Buffer.of(0, 0, 0, 0, BEST_COMPRESSION, UNKNOWN_SYSTEM);
+  header.writeUInt32LE(Math.floor(date.getTime() / 1000));
+  await file.write(header, 0, header.length, DATE_OFFSET);
 }
 
 function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => void): Generator<string> {
@@ -184,12 +152,4 @@ function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => v
     yield datasetRows(batch, columns);
     onRows(start + batch.length);
   }
-}
-
-const SURROGATE = /[\ud800-\udfff]/;
-
-/** Compares two texts by their UTF-8 bytes. Without surrogates, the code units have the same order. */
-function compareBytes(a: string, b: string): number {
-  if (!SURROGATE.test(a) && !SURROGATE.test(b)) return Number(a > b) - Number(a < b);
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

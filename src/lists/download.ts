@@ -2,10 +2,21 @@ import type { Config, DatasetConfig } from '../config/config.js';
 import type { Validators } from '../snapshot/snapshot-meta.js';
 import { DatasetError, describeFailure, type BadRows } from './fetch/dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './fetch/documents.js';
-import * as FORMATS from './formats/index.js';
+import { crates } from './formats/crates.js';
+import { csv } from './formats/csv.js';
+import { debian } from './formats/debian.js';
+import { json } from './formats/json.js';
+import { jsonl } from './formats/jsonl.js';
+import { lines } from './formats/lines.js';
+import { npm } from './formats/npm.js';
+import { packagist } from './formats/packagist.js';
+import { pypi } from './formats/pypi.js';
+import { rubygems } from './formats/rubygems.js';
 import { PackageFile } from './package-file.js';
-import type { Transfer } from './fetch/transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
+
+/** By the values of `DATASET_FORMAT`. Libraries that only one format needs are loaded when a list is read. */
+const FORMATS = { crates, csv, debian, json, jsonl, lines, npm, packagist, pypi, rubygems };
 
 /** Limits of a download. If a limit is exceeded, the download fails and leaves nothing behind. */
 const DOWNLOAD_LIMITS = {
@@ -14,9 +25,7 @@ const DOWNLOAD_LIMITS = {
    * list of 4,000,000 names.
    */
   maxBytes: 16 * 2 ** 30,
-  /** Free disk space that a download leaves for logs and other temporary files, in bytes. */
-  reservedBytes: 64 * 2 ** 20,
-  /** Maximum waiting time for the response headers, and for each 10 KiB of the body, in milliseconds. */
+  /** Maximum waiting time for a response, and for more of its body, in milliseconds. */
   windowMs: 30_000,
 };
 
@@ -171,11 +180,10 @@ async function download<T extends { digest: string }>(
   const limits = { ...DOWNLOAD_LIMITS, ...options };
   const late = new AbortController();
   const deadline = setTimeout(() => late.abort(), downloadTimeoutSeconds * 1000);
-  let arrived = 0;
-  const transfer: Transfer = {
+  const transfer = {
     windowMs: limits.windowMs,
     signal: AbortSignal.any([signal, late.signal]),
-    onBytes: (bytes) => onBytes?.((arrived += bytes)),
+    onBytes,
   };
   const { origin } = new URL(first);
   const isOwn = value !== undefined && new URL(urls[0]).origin === origin;

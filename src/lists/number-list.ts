@@ -7,29 +7,18 @@ const MAX_BYTES = 2 ** 32;
 /** Maximum number of repeated values that are collected, in addition to `DATASET_MAX_BAD_ROWS`. */
 export const EXTRA_REPEATED = 100_000;
 
-/** A `Float64Array` or a `BigUint64Array`. */
-interface Values<T> {
-  readonly length: number;
-  [index: number]: T;
-  subarray(begin: number, end: number): { sort(): unknown };
-}
-
-/** Numbers (exact up to 2^53), or integers of 64 bits as `bigint`. Each takes 8 bytes outside the heap. */
-export class NumberList<T extends bigint | number> {
+/** Numbers (exact up to 2^53), each in 8 bytes outside the heap. */
+export class NumberList {
   readonly #buffer = new ArrayBuffer(0, { maxByteLength: MAX_BYTES });
   /** Grows with the buffer; the last values may be unused. */
-  readonly #values: Values<T>;
+  readonly #values = new Float64Array(this.#buffer);
   #length = 0;
-
-  constructor(Type: new (buffer: ArrayBuffer) => Values<T>) {
-    this.#values = new Type(this.#buffer);
-  }
 
   get length(): number {
     return this.#length;
   }
 
-  push(value: T): void {
+  push(value: number): void {
     if (this.#length === this.#values.length) this.#buffer.resize(this.#buffer.byteLength + GROWTH_BYTES);
     this.#values[this.#length++] = value;
   }
@@ -40,8 +29,8 @@ export class NumberList<T extends bigint | number> {
   }
 
   /** The values that occur more than once in the sorted list, at most `max`. */
-  repeated(max: number): Set<T> {
-    const found = new Set<T>();
+  repeated(max: number): Set<number> {
+    const found = new Set<number>();
     for (let i = 1; i < this.#length && found.size < max; i++) {
       if (this.#at(i) === this.#at(i - 1)) found.add(this.#at(i));
     }
@@ -49,8 +38,8 @@ export class NumberList<T extends bigint | number> {
   }
 
   /** Removes each of `values` once from the sorted list. The list must contain all of them. */
-  remove(values: T[]): void {
-    const removed = values.toSorted((a, b) => (a < b ? -1 : 1));
+  remove(values: number[]): void {
+    const removed = Float64Array.from(values).sort();
     let kept = 0;
     for (let i = 0; i < this.#length; i++) {
       // `i - kept` values have been removed so far.
@@ -66,7 +55,7 @@ export class NumberList<T extends bigint | number> {
   }
 
   /** The first index of a value in the sorted list, by binary search; -1 if it is missing. */
-  indexOf(value: T): number {
+  indexOf(value: number): number {
     let low = 0;
     let high = this.#length;
     while (low < high) {
@@ -77,7 +66,7 @@ export class NumberList<T extends bigint | number> {
     return low < this.#length && this.#at(low) === value ? low : -1;
   }
 
-  #at(index: number): T {
-    return this.#values[index] as T;
+  #at(index: number): number {
+    return this.#values[index] as number;
   }
 }

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { writeFile, type FileHandle } from 'node:fs/promises';
 import xxhash from 'xxhash-wasm';
 import {
   fieldOf,
@@ -30,6 +30,9 @@ type Written = [no: number, name: string, version: string, url: string, ...optio
 /** Index of the first optional field in `Written`. In the file, a missing value is null if another value follows it. */
 const FIRST_OPTIONAL = 4;
 
+/** Bits of a hash of 64 bits that a number cannot hold exactly. */
+const UNUSED_BITS = 11n;
+
 /** Closes the array of a line, and ends the line. */
 const END = Buffer.from(']\n');
 
@@ -49,14 +52,14 @@ interface Batch {
  * The packages of a list in a temporary file. Each line is a JSON array: the document, the places, and an array of up
  * to `BATCH` packages. Each package was checked on its own and numbered. The file disappears when it is closed. Each
  * package also takes 16 bytes outside the heap: 8 for its number, and 8 for a hash of its name. With ten million names,
- * one of 370,000 lists has two names with the same hash.
+ * one of 180 lists has two names with the same hash.
  */
 export class PackageFile {
   /** Hashes of the canonical names, sorted once the file is filled. */
-  readonly nameHashes = new NumberList<bigint>(BigUint64Array);
+  readonly nameHashes = new NumberList();
   /** The hashes that several packages have: duplicates, or different names. */
-  repeatedHashes: ReadonlySet<bigint> = new Set();
-  readonly numbers = new NumberList<number>(Float64Array);
+  repeatedHashes: ReadonlySet<number> = new Set();
+  readonly numbers = new NumberList();
   /** SHA-256 of the packages in their order, in hexadecimal. */
   digest = '';
   /** Checks each package. It also records whether the list has numbers, and which optional fields the list has. */
@@ -66,7 +69,7 @@ export class PackageFile {
     private readonly file: FileHandle,
     private readonly format: Format,
     private readonly options: ReadOptions,
-    private readonly hash: (name: string) => bigint,
+    private readonly hash: (name: string) => number,
   ) {
     this.check = new PackageCheck(options.packageUrlTemplate);
   }
@@ -74,7 +77,9 @@ export class PackageFile {
   /** The caller must close it. */
   static async create(format: Format, options: ReadOptions): Promise<PackageFile> {
     const hashes = await xxhash();
-    return new PackageFile(await openTemporaryFile(), format, options, (name) => hashes.h64(name));
+    return new PackageFile(await openTemporaryFile(), format, options, (name) =>
+      Number(hashes.h64(name) >> UNUSED_BITS),
+    );
   }
 
   /** The canonical form of a name, which all its spellings share. */
@@ -83,7 +88,7 @@ export class PackageFile {
   }
 
   /** A hash that is equal for all spellings of a name. */
-  hashOf(name: string): bigint {
+  hashOf(name: string): number {
     return this.hash(this.canonicalOf(name));
   }
 
@@ -97,7 +102,7 @@ export class PackageFile {
       this.format.replaces === undefined
         ? this.#checked(documents, badRows)
         : this.#merged(documents, badRows, this.format.replaces);
-    await documents.write(this.#lines(packages, hash), this.file);
+    await writeFile(this.file, this.#lines(packages, hash));
     this.nameHashes.sort();
     this.repeatedHashes = this.nameHashes.repeated(badRows.max + EXTRA_REPEATED);
     const { isNumbered, optionalFields } = this.check;

@@ -1,8 +1,8 @@
-import { parseJson } from '../util/parse-json.js';
-import { retryAfterSeconds } from '../util/parse-retry-after.js';
+import { parseJson } from '../util/decode.js';
+import { retryAfterSeconds } from '../util/http-response.js';
 import * as z from 'zod';
 import { withDeadline } from '../util/deadline.js';
-import { messageOf } from '../util/error-message.js';
+import { messageOf } from '../util/reason-text.js';
 
 /** A request failed. The message tells the agent the reason and, if the failure is temporary, when to try again. */
 class ApiError extends Error {}

@@ -1,6 +1,6 @@
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import { parseJson } from '../util/parse-json.js';
+import { parseJson } from '../util/decode.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 import type { ApiClient } from './api-client.js';
 import { checkedSchema, checkPackages } from './check-packages.js';

@@ -6,7 +6,7 @@ import {
   NodeUnavailableError,
 } from '../elasticsearch/elasticsearch-errors.js';
 import type { Logger } from '../util/log.js';
-import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
+import { UNAVAILABLE_STATUSES } from '../util/http-response.js';
 
 /**
  * A step fails after this time without progress, in milliseconds: enough for a node to restart, and longer

@@ -1,8 +1,7 @@
 import { errors } from '@elastic/elasticsearch';
 import { createRedactor } from '../util/redact.js';
-import { truncateReason } from '../util/reason-text.js';
+import { truncateReason, messageOf } from '../util/reason-text.js';
 import { describeAuthError, errorIn, isSilent } from '../elasticsearch/elasticsearch.js';
-import { messageOf } from '../util/error-message.js';
 import { DatasetError } from '../lists/fetch/dataset-error.js';
 
 /** @param secrets are redacted before the reason is stored or sent anywhere. */

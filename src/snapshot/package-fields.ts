@@ -16,7 +16,7 @@ type Field = FieldType & {
 };
 
 /**
- * A whole number, a text with a maximum length in UTF-8 bytes, or prose, which `lists/formats/prose` cleans instead of
+ * A whole number, a text with a maximum length in UTF-8 bytes, or prose, which `cleanProse` cleans instead of
  * rejecting it. An empty value counts as 0 in a number, and as no value in an optional text and in prose.
  */
 type FieldType = { type: 'number' } | { type: 'prose' } | { type: 'text'; maxBytes: number };

@@ -1,4 +1,4 @@
-import { percentDecoded } from './percent-decoded.js';
+import { percentDecoded } from './decode.js';
 
 /** Types whose namespace is the first part of the name. */
 const NAMESPACE_IN_NAME = ['npm', 'composer'];

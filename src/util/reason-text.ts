@@ -37,3 +37,9 @@ function escapeOf(char: string): string {
   // Without the flag `u`, `.` matches one code unit. JSON also escapes code units.
   return char.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
+
+/** If a host has several addresses, a failed connection is an `AggregateError` with an empty message. */
+export function messageOf(error: Error): string {
+  const parts = error instanceof AggregateError ? (error.errors as Error[]) : [error];
+  return [...new Set(parts.map(({ message }) => message))].join('; ');
+}

@@ -1,6 +1,6 @@
 import { withDeadline } from '../util/deadline.js';
-import { parseJson } from '../util/parse-json.js';
-import { retryAfterSeconds } from '../util/parse-retry-after.js';
+import { parseJson } from '../util/decode.js';
+import { retryAfterSeconds } from '../util/http-response.js';
 
 /** Maximum time of a response. The service responds within seconds, but networks may be slow. */
 const TIMEOUT_MS = 30_000;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Administrator } from './node-security.js';
 import { keepSecret } from './secret-scanner.js';
@@ -38,6 +39,8 @@ export function readKeys(stdout: string): Keys {
 export async function makeKeys(slug: string, url: string, args: string[] = []): Promise<Keys> {
   const env = { ...environmentOf(slug), ELASTICSEARCH_URL: url, ...ADMINISTRATOR_ENV };
   const { code, stdout, stderr } = await runCommand('cli/keys', env, args);
+  // A new cluster has just started.
+  if (stderr.endsWith(': try again\n')) return pause(1000).then(() => makeKeys(slug, url, args));
   expect(code, stderr).to.equal(0);
   return readKeys(stdout);
 }

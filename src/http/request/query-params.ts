@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import * as z from 'zod';
-import { percentDecoded } from '../../util/percent-decoded.js';
+import { percentDecoded } from '../../util/decode.js';
 import { Problem } from '../problems/problem.js';
 
 const NOT_ASCII = /[^\0-\x7F]/;

@@ -1,6 +1,5 @@
-import { messageOf } from '../../util/error-message.js';
+import { messageOf, truncateReason } from '../../util/reason-text.js';
 import type { Logger } from '../../util/log.js';
-import { truncateReason } from '../../util/reason-text.js';
 
 /**
  * The dataset cannot be downloaded or is invalid. The message is for the operator. It states the reason and, if known,

@@ -2,21 +2,6 @@ import { isGzip } from './decompress.js';
 
 /** Maximum time by which the clock of an origin may be ahead, in milliseconds. A later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
-/**
- * The date format of HTTP. Captures the part after the day of the week. Dates in HTTP's two obsolete formats are not
- * parsed.
- */
-const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
-
-/**
- * Parses the date of an HTTP header.
- * @returns an invalid date for text in another format, or for a nonexistent date such as 31 February.
- */
-export function parseHttpDate(text = ''): Date {
-  const [, written] = IMF_FIXDATE.exec(text) ?? [];
-  const date = new Date(text);
-  return written !== undefined && date.toUTCString().endsWith(written) ? date : new Date(NaN);
-}
 
 /**
  * Reads the date in a gzip header: bytes 4 to 7, in seconds since 1970, where 0 means unknown (RFC 1952, section 2.3).

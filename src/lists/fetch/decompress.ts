@@ -1,5 +1,6 @@
+import { pipeline } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
-import { createGunzip, type Gunzip } from 'node:zlib';
+import { createGunzip } from 'node:zlib';
 import { DatasetError } from './dataset-error.js';
 
 /**
@@ -11,14 +12,6 @@ export const CHUNK_BYTES = 64 * 1024;
 /** The first bytes of an xz file. */
 const XZ = Buffer.from('fd377a585a00', 'hex');
 /**
- * Errors of the xz decoder for undamaged files. The keys are values of `xz_ret` in XZ Embedded. A dictionary may have
- * at most 64 MiB.
- */
-const UNSUPPORTED_XZ = new Map([
-  ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
-  ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
-]);
-/**
  * Number of bytes at the beginning of a document that are searched to recognise its format. White space may come first.
  */
 const START_BYTES = 1024;
@@ -28,31 +21,17 @@ const START_BYTES = 1024;
  */
 const OTHER_FORMATS: [start: RegExp, reason: string][] = [
   [/^(504b0304|d0cf11e0)/, 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
-  [/^28b52ffd/, 'this is compressed by zstd: compress it with gzip'],
-  [/^04224d18/, 'this is compressed by lz4: compress it with gzip'],
-  [/^425a683/, 'this is compressed by bzip2: compress it with gzip'],
+  [/^(28b52ffd|04224d18|425a683)/, 'this is compressed by zstd, lz4 or bzip2: compress it with gzip'],
   [/^(fffe|feff|(?!00000000)(00|..00))/, 'this is UTF-16 or UTF-32: save it as UTF-8'],
 ];
 
-/**
- * Beginnings of small texts that stand for a file whose content is elsewhere. Git LFS had other names before. An
- * annexed file is a link into `.git/annex/objects`, or a text like it.
- */
-const POINTERS: [start: RegExp, reason: string][] = [
-  [
-    /^\s*(version https?:\/\/(git-lfs\.github\.com|hawser\.github\.com|git-media\.io)\/|# (git-media|external)\s+[\da-f]{40,64}\s*$)/,
-    'this is a pointer of Git LFS, not the file itself: run `git lfs pull`',
-  ],
-  [
-    /^\s*(\S*\.git\S*)?[/\\]annex[/\\]objects[/\\]/,
-    'this is a pointer of git-annex, not the file itself: run `git annex get`',
-  ],
-];
+/** The beginning of a small text that stands for a file in the storage of Git LFS. */
+const LFS_POINTER = /^version https:\/\/git-lfs\.github\.com\//;
 
 /**
  * Decompresses gzip and xz, recognised by their first bytes; anything else is passed on.
- * @throws {DatasetError} if the source is damaged, truncated, compressed twice, in one of `OTHER_FORMATS`, or one of
- * `POINTERS`.
+ * @throws {DatasetError} if the source is damaged, truncated, compressed twice, in one of `OTHER_FORMATS`, or a pointer
+ * of Git LFS.
  */
 export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { start, chunks } = await peek(source);
@@ -97,54 +76,27 @@ function isXz(start: Buffer): boolean {
 
 function assertReadable(start: Buffer): void {
   const bytes = start.toString('hex', 0, 8);
-  const text = start.toString('latin1', 0, START_BYTES);
-  const found =
-    OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? POINTERS.find(([one]) => one.test(text));
-  const [, reason] = found ?? [];
+  const [, reason] = OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? [];
   if (reason !== undefined) throw new DatasetError(reason);
+  if (LFS_POINTER.test(start.toString('latin1')))
+    throw new DatasetError('this is a pointer of Git LFS, not the file itself: run `git lfs pull`');
 }
 
 /**
- * Decompresses gzip with one or more members.
- * @throws {DatasetError} if the gzip is damaged, truncated, or followed by anything but zeros.
+ * Decompresses gzip with one or more members. Like gzip itself, Node ignores everything after zeros at the end.
+ * @throws {DatasetError} if the gzip is damaged or truncated.
  */
 export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  // `yield*` below throws errors. After the end of the text, errors have no other listener than this.
-  decompressed.on('error', () => undefined);
-  const feeding = feed(decompressed, source);
-  feeding.catch((error: unknown) => decompressed.destroy(error as Error));
+  // Errors of the source and of zlib are thrown below.
+  pipeline(source, decompressed, () => undefined);
   try {
     yield* decompressed as AsyncIterable<Buffer>;
-    // Awaited last: after an error of zlib, `feeding` never ends, because the callback of the last write is not called.
-    await feeding;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('Z_')) throw error;
     throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
   }
-}
-
-async function feed(decompressed: Gunzip, source: AsyncIterable<Buffer>): Promise<void> {
-  let fed = 0;
-  for await (const chunk of source) {
-    const isOver = decompressed.bytesWritten < fed;
-    fed += chunk.length;
-    if (!isOver) await written(decompressed, chunk);
-    // After the last member, zlib accepts zeros as padding, and silently ignores everything after the first zero, even
-    // further members.
-    const unread = Math.min(fed - decompressed.bytesWritten, chunk.length);
-    if (chunk.subarray(chunk.length - unread).some((byte) => byte !== 0)) {
-      throw new DatasetError('the gzip is cut off or damaged: its end is followed by other data');
-    }
-  }
-  decompressed.end();
-}
-
-function written(stream: Gunzip, chunk: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.write(chunk, (error) => (error ? reject(error) : resolve()));
-  });
 }
 
 async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -159,8 +111,7 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);
   } catch (error) {
     if (error instanceof DatasetError) throw error;
-    const { message } = error as Error;
-    const known = UNSUPPORTED_XZ.get(/code (\d+)$/.exec(message)?.[1] ?? '');
-    throw new DatasetError(known ?? `the xz is cut off or damaged: ${message}`, { cause: error });
+    const reason = `the xz is cut off, damaged or not supported (\`xz -9\` is): ${(error as Error).message}`;
+    throw new DatasetError(reason, { cause: error });
   }
 }

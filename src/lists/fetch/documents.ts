@@ -1,14 +1,14 @@
-import { writeFile, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
+import { addAbortSignal } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError, describeFailure, OriginUnavailableError } from './dataset-error.js';
 import { firstPlausibleDate, gzipDate } from './dates.js';
 import type { Validators } from '../../snapshot/snapshot-meta.js';
-import { setCredentials } from './http-request.js';
+import { setCredentials, type Transfer } from './http-request.js';
 import { openFile, openHttp, type DocumentOrigin, type HttpOptions } from './origin.js';
-import { chunksOf, limitByFreeSpace } from './temporary-file.js';
-import { enforceMinimumRate, type Transfer } from './transfer-limits.js';
+import { chunksOf } from './temporary-file.js';
 import { decompress, peek } from './decompress.js';
 
 /**
@@ -33,8 +33,6 @@ export interface DocumentsOptions extends Omit<HttpOptions, 'configured' | 'head
   transfer: Transfer;
   /** Maximum size of all documents together, and of their text, in bytes. */
   maxBytes: number;
-  /** Free space reserved for other files, in bytes. */
-  reservedBytes: number;
   /** Pause before the second attempt, in milliseconds. */
   pauseMs?: number | undefined;
   /** Name of the documents, for messages about a local file; by default `the dataset`. */
@@ -65,14 +63,13 @@ export class Document {
   /** The bytes of the document, not decompressed. @throws {InterruptedError} */
   async *bytes(): AsyncGenerator<Buffer> {
     const { transfer } = this.options;
-    const source = enforceMinimumRate(this.origin.body, transfer);
     try {
-      const { start, chunks } = await peek(source);
+      const { start, chunks } = await peek(addAbortSignal(transfer.signal, this.origin.body));
       this.#gzipDate = gzipDate(start);
       yield* limited(chunks, this.options, this.sizes, 'bytes');
       await this.origin.assertUnchanged?.();
     } catch (error) {
-      if (transfer.signal.aborted) throw error;
+      transfer.signal.throwIfAborted();
       if (error instanceof DatasetError && !(error instanceof OriginUnavailableError)) throw error;
       const reason = error instanceof DatasetError ? error.message : describeFailure(error as Error);
       throw new InterruptedError(reason, undefined, { cause: error });
@@ -135,11 +132,6 @@ export class Documents {
    */
   reread<T, R>(read: () => AsyncGenerator<T, R>): AsyncGenerator<T, R> {
     return this.#retry(InterruptedError, read);
-  }
-
-  /** Writes to a temporary file. @throws {DatasetError} if the free space runs out. */
-  write(chunks: AsyncIterable<Buffer>, file: FileHandle): Promise<void> {
-    return writeFile(file, limitByFreeSpace(chunks, this.options.reservedBytes));
   }
 
   /** The text of a stored document, decompressed. Each call reads the file from the beginning. */
@@ -241,6 +233,7 @@ async function* limited(
     // A source that never waits does not notice the signal.
     transfer.signal.throwIfAborted();
     sizes[what] += chunk.length;
+    if (what === 'bytes') transfer.onBytes?.(sizes.bytes);
     if (sizes[what] > maxBytes) throw tooLarge(maxBytes);
     yield chunk;
   }

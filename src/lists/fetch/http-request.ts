@@ -12,7 +12,6 @@ import { PROJECT_FOLDER } from '../../util/project-folder.js';
 import { withDeadline } from '../../util/deadline.js';
 import { ProxyError, proxyOf } from '../../util/proxy.js';
 import { DatasetError, OriginUnavailableError } from './dataset-error.js';
-import type { Transfer } from './transfer-limits.js';
 
 /** Maximum number of redirects: enough for download sites. */
 const MAX_REDIRECTS = 5;
@@ -31,6 +30,16 @@ const { name, version } = JSON.parse(readFileSync(new URL('package.json', PROJEC
 
 /** Some servers reject requests without these headers. */
 const HEADERS = { 'User-Agent': `${name}/${version}`, Accept: '*/*' };
+
+/** Limits of a transfer, and the observer of its bytes. */
+export interface Transfer {
+  /** Maximum waiting time for a response, and for more of its body, in milliseconds. */
+  windowMs: number;
+  /** Ends every wait. */
+  signal: AbortSignal;
+  /** Called with the number of bytes that have arrived so far. */
+  onBytes?: ((bytes: number) => void) | undefined;
+}
 
 /** A secret for one origin. It is never sent to another origin. */
 export interface Authorization {
@@ -106,6 +115,10 @@ async function get(
   { windowMs, signal }: Transfer,
 ): Promise<IncomingMessage> {
   const send = address.protocol === 'https:' ? requestHttps : requestHttp;
+  const tooLate = (what: string) =>
+    new OriginUnavailableError(
+      `the dataset could not be downloaded: its server did not ${what} within ${windowMs / 1000} s`,
+    );
   const exchange = (ended: AbortSignal) =>
     new Promise<IncomingMessage>((resolve, reject) => {
       const options = {
@@ -121,6 +134,7 @@ async function get(
         response = message;
         // The consumer gets the error when it reads. Until then, the error must not end the process.
         message.on('error', () => undefined);
+        message.setTimeout(windowMs, () => message.destroy(tooLate('send more')));
         resolve(message);
       });
       request.on('error', (error) => {
@@ -130,10 +144,7 @@ async function get(
       request.on('close', () => reject(new Error('the connection was closed without a response')));
       request.end();
     });
-  return withDeadline(windowMs, signal, exchange, () => {
-    const reason = `its server did not respond within ${windowMs / 1000} s`;
-    return new OriginUnavailableError(`the dataset could not be downloaded: ${reason}`);
-  });
+  return withDeadline(windowMs, signal, exchange, () => tooLate('respond'));
 }
 
 /**

@@ -4,19 +4,9 @@ import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { DatasetError, OriginUnavailableError } from './dataset-error.js';
-import { parseHttpDate } from './dates.js';
-import { requestWithRedirects, type Authorization } from './http-request.js';
+import { requestWithRedirects, type Authorization, type Transfer } from './http-request.js';
 import type { Validators } from '../../snapshot/snapshot-meta.js';
-import { retryAfterSeconds } from '../../util/parse-retry-after.js';
-import { quote } from '../../util/reason-text.js';
-import { UNAVAILABLE_STATUSES } from '../../util/unavailable-statuses.js';
-import type { Transfer } from './transfer-limits.js';
-
-/**
- * Values of `Content-Encoding` that mean an unsupported compression. gzip is recognised by its first bytes, not by the
- * header. Some servers send values without a meaning, such as `utf-8` or `aws-chunked`.
- */
-const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
+import { parseHttpDate, retryAfterSeconds, UNAVAILABLE_STATUSES } from '../../util/http-response.js';
 
 /** Statuses of servers that are overloaded or restarting. */
 const TEMPORARY_STATUSES = [408, 429, 500, ...UNAVAILABLE_STATUSES];
@@ -43,7 +33,7 @@ export interface DocumentOrigin {
   address: string;
   /** `Link` of an HTTP response. */
   link?: string | undefined;
-  /** Announced size; undefined if the origin sent none, or is a device. */
+  /** Announced size; undefined if the origin sent none. */
   bytes: number | undefined;
   /** Undefined if the origin sent none. */
   validators?: Validators | undefined;
@@ -54,7 +44,7 @@ export interface DocumentOrigin {
 /**
  * Opens a local document.
  * @param what name of the document, for messages.
- * @throws {DatasetError} if the path does not exist, or is a folder or a pipe. Devices are read.
+ * @throws {DatasetError} if there is no regular file at the path.
  */
 export async function openFile(url: string, what = 'the dataset'): Promise<DocumentOrigin> {
   const path = fileURLToPath(url);
@@ -64,10 +54,8 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Docum
     throw new DatasetError(`there is no file at the path of ${what}`, { cause });
   });
   // Opening a pipe that has no writer blocks a thread of the process forever.
-  if (found.isDirectory() || found.isFIFO()) {
-    const kind = found.isFIFO() ? 'a pipe: name a file' : 'a folder: name the file in it';
-    throw new DatasetError(`the path of ${what} is ${kind}`, { cause: new Error(path) });
-  }
+  if (!found.isFile())
+    throw new DatasetError(`the path of ${what} is not a file`, { cause: new Error(path) });
   const file = await open(path);
   const { mtime: date, mtimeMs, size } = await file.stat();
   const body = file.createReadStream({ autoClose: false });
@@ -81,14 +69,14 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Docum
       throw new DatasetError(`the file at the path of ${what} changed while it was read`);
     }
   };
-  return { body, address: url, date, bytes: found.isFile() ? size : undefined, assertUnchanged };
+  return { body, address: url, date, bytes: size, assertUnchanged };
 }
 
 /**
  * Requests a document and follows redirects.
  * @returns undefined if the document has not changed.
  * @throws {OriginUnavailableError} if the server is overloaded or restarting, or its headers do not arrive in time.
- * @throws {DatasetError} if the status is not 200, or the compression is not supported.
+ * @throws {DatasetError} if the status is not 200.
  */
 export async function openHttp(
   url: string,
@@ -112,7 +100,6 @@ export async function openHttp(
     }
     assertOk(body);
     const { date, etag, 'last-modified': lastModified, 'content-length': length, link } = body.headers;
-    assertReadableEncoding(body.headers['content-encoding']);
     return {
       body,
       address: address.href,
@@ -141,12 +128,4 @@ function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
 function conditions({ etag, lastModified }: Validators): Record<string, string> {
   if (etag !== undefined) return { 'if-none-match': etag };
   return lastModified === undefined ? {} : { 'if-modified-since': lastModified };
-}
-
-function assertReadableEncoding(encoding = ''): void {
-  const codings = encoding.split(',').map((coding) => coding.trim().toLowerCase());
-  if (!codings.some((coding) => UNREADABLE_ENCODINGS.includes(coding))) return;
-  throw new DatasetError(
-    `the dataset's server uses the content encoding ${quote(encoding)}: only gzip is supported`,
-  );
 }

@@ -1,9 +1,10 @@
-import { parseJson } from '../../util/parse-json.js';
+import { writeFile } from 'node:fs/promises';
+import { parseJson } from '../../util/decode.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import { CopyReader, PROSE } from '../readers/postgres-copy.js';
 import type { Documents } from '../fetch/documents.js';
 import { readTar, type FileReader } from '../readers/tar.js';
-import { cleanProse } from './prose.js';
+import { cleanProse } from './package-check.js';
 import { NameTable } from './name-table.js';
 import { openTemporaryFile } from '../fetch/temporary-file.js';
 import { isObject, type Format, type Item } from './list-format.js';
@@ -37,7 +38,7 @@ export const crates: Format = {
     const document = await documents.open();
     const dump = await openTemporaryFile();
     try {
-      await documents.write(document.bytes(), dump);
+      await writeFile(dump, document.bytes());
       /**
        * Ids of crates, each with the number of its record in `crates.csv`. Each text of a crate begins with `n` (name),
        * `s` (summary), `v` (version id) or `d` (downloads).

@@ -64,15 +64,8 @@ function indexesIn(header: string[]): number[] {
   const repeated = COLUMNS.find((name) => header.indexOf(name) !== header.lastIndexOf(name));
   if (repeated !== undefined) throw new DatasetError(`line 1: there are two columns \`${repeated}\``);
   if (!header.includes('name')) {
-    throw new DatasetError(`line 1: the header has no column \`name\`: ${describeHeader(header)}`);
+    const found = `the header has no column \`name\`: ${quote(header.join())}`;
+    throw new DatasetError(`line 1: ${found}. Separate fields with commas, or set DATASET_FORMAT`);
   }
   return COLUMNS.map((name) => header.indexOf(name));
-}
-
-/** Says what the file seems to be, or how to correct the header. */
-function describeHeader(header: string[]): string {
-  const text = header.join();
-  if (text.trimStart().startsWith('<')) return 'this is an HTML page';
-  if (/[;\t|]/.test(text)) return 'separate the fields with commas';
-  return 'this is not a package dataset, unless DATASET_FORMAT says what it is';
 }

@@ -1,5 +1,5 @@
 import { columnOf, withOptional } from '../../snapshot/package-fields.js';
-import { parseJson } from '../../util/parse-json.js';
+import { parseJson } from '../../util/decode.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import type { Documents } from '../fetch/documents.js';

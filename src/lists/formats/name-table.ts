@@ -1,7 +1,7 @@
 import xxhash from 'xxhash-wasm';
 import { DatasetError } from '../fetch/dataset-error.js';
 
-/** Default maximum number of names in a table. With a version of ten characters each, they take 120 MB. */
+/** Default maximum number of names in a table. With a version of ten characters each, they take 130 MB. */
 const MAX_NAMES = 2_000_000;
 
 /** Size of a block, in bytes. A block holds records, one for each name or text. A larger record has its own block. */
@@ -11,18 +11,16 @@ const MAX_BLOCKS = 2 ** 12;
 
 /**
  * Offsets in a record. The size of the name or text, in bytes, comes first. At `LINK`, a name has the address of its
- * last text, and a text has the address of the previous text. Only names have a number and a hash.
+ * last text, and a text has the address of the previous text. Only names have a number, a hash, and the address of the
+ * next name.
  */
 const LINK = 4;
 const NUMBER = 8;
 const HASH = 16;
+const NEXT = 20;
 /** Offsets of the UTF-8 bytes: in the record of a text, and in the record of a name. */
 const TEXT_HEAD_BYTES = 8;
-const NAME_HEAD_BYTES = 20;
-
-/** Flag in the size. */
-const IS_TEXT = 0x80000000;
-const SIZE_MASK = 0x7fffffff;
+const NAME_HEAD_BYTES = 24;
 
 /** Number of items in a batch: few enough to save memory, and enough to make the cost per batch negligible. */
 const BATCH = 1000;
@@ -39,14 +37,17 @@ const MAX_LOAD = 0.5;
 /**
  * Names in the order of their first occurrence, each with a number and texts, such as versions. They are stored
  * outside the heap, because a `Map` of 2,000,000 strings would exceed `HEAP_MB` of a rebuild. A name takes its UTF-8
- * bytes, 20 more bytes, and 8 to 16 bytes of slots. A name is identified by its address, which is never 0. Its hash
+ * bytes, 24 more bytes, and 8 to 16 bytes of slots. A name is identified by its address, which is never 0. Its hash
  * selects the first slot to search. Two names are equal only if all their bytes are equal.
  */
 export class NameTable {
   /** Blocks of records. Records never move. */
   readonly #blocks: Buffer[] = [Buffer.allocUnsafe(BLOCK_BYTES)];
-  /** Offset after the last record of each block. */
-  readonly #ends = [1];
+  /** Offset after the last record of the last block. */
+  #end = 1;
+  /** Addresses of the first and the last name. */
+  #first = NONE;
+  #last = NONE;
   /** Addresses of names, by the hash of the name (open addressing). */
   #slots = new Uint32Array(2 ** 12);
   #size = 0;
@@ -90,6 +91,9 @@ export class NameTable {
     this.#claim(address, NAME_HEAD_BYTES);
     this.setNumber(address, number);
     this.#slots[slot] = address;
+    if (this.#first === NONE) this.#first = address;
+    else this.#write(this.#last + NEXT, address);
+    this.#last = address;
     if (++this.#size > MAX_LOAD * this.#slots.length) this.#grow();
     return address;
   }
@@ -97,16 +101,11 @@ export class NameTable {
   /** Calls `toItem` with the address of each name. @returns the defined results, in batches. */
   *map<T>(toItem: (address: number) => T | undefined): Generator<T[]> {
     let batch: T[] = [];
-    for (const [i, end] of this.#ends.entries()) {
-      for (let start = i === 0 ? 1 : 0; start < end;) {
-        const address = i * BLOCK_BYTES + start;
-        const isText = (this.#read(address) & IS_TEXT) !== 0;
-        start += (isText ? TEXT_HEAD_BYTES : NAME_HEAD_BYTES) + this.#sizeOf(address);
-        const item = isText ? undefined : toItem(address);
-        if (item === undefined || batch.push(item) < BATCH) continue;
-        yield batch;
-        batch = [];
-      }
+    for (let address = this.#first; address !== NONE; address = this.#read(address + NEXT)) {
+      const item = toItem(address);
+      if (item === undefined || batch.push(item) < BATCH) continue;
+      yield batch;
+      batch = [];
     }
     yield batch;
   }
@@ -125,7 +124,7 @@ export class NameTable {
 
   /** Adds a text to a name. */
   push(address: number, text: string): void {
-    const added = this.#writeText(text, TEXT_HEAD_BYTES, IS_TEXT);
+    const added = this.#writeText(text, TEXT_HEAD_BYTES);
     this.#write(added + LINK, this.#read(address + LINK));
     this.#claim(added, TEXT_HEAD_BYTES);
     this.#write(address + LINK, added);
@@ -144,8 +143,9 @@ export class NameTable {
   }
 
   #writeName(name: string): number {
-    const address = this.#writeText(name, NAME_HEAD_BYTES, 0);
+    const address = this.#writeText(name, NAME_HEAD_BYTES);
     this.#write(address + LINK, NONE);
+    this.#write(address + NEXT, NONE);
     this.#write(address + HASH, this.hashOf(name));
     return address;
   }
@@ -154,23 +154,23 @@ export class NameTable {
    * Writes a record after the last claimed record. The next record overwrites it, unless `#claim` is called.
    * @returns its address.
    */
-  #writeText(text: string, head: number, flag: number): number {
+  #writeText(text: string, head: number): number {
     const bytes = Buffer.byteLength(text);
     let block = this.#blocks.at(-1) as Buffer;
-    let start = this.#ends.at(-1) as number;
+    let start = this.#end;
     if (start >= BLOCK_BYTES || start + head + bytes > block.length) {
       if (this.#blocks.length === MAX_BLOCKS) throw new DatasetError('the names and versions exceed 4 GiB');
       block = Buffer.allocUnsafe(Math.max(BLOCK_BYTES, head + bytes));
       this.#blocks.push(block);
-      this.#ends.push((start = 0));
+      this.#end = start = 0;
     }
-    block.writeUInt32LE((bytes | flag) >>> 0, start);
+    block.writeUInt32LE(bytes, start);
     block.write(text, start + head);
     return (this.#blocks.length - 1) * BLOCK_BYTES + start;
   }
 
   #claim(address: number, head: number): void {
-    this.#ends[this.#ends.length - 1] = startOf(address) + head + this.#sizeOf(address);
+    this.#end = startOf(address) + head + this.#read(address);
   }
 
   /** The slot of a name, or the empty slot where it belongs. @param address of a record with this name. */
@@ -192,19 +192,15 @@ export class NameTable {
   }
 
   #isSame(a: number, b: number): boolean {
-    const size = this.#sizeOf(a);
-    if (this.#read(a + HASH) !== this.#read(b + HASH) || size !== this.#sizeOf(b)) return false;
+    const size = this.#read(a);
+    if (this.#read(a + HASH) !== this.#read(b + HASH) || size !== this.#read(b)) return false;
     const [startA, startB] = [startOf(a) + NAME_HEAD_BYTES, startOf(b) + NAME_HEAD_BYTES];
     return this.#blockOf(a).compare(this.#blockOf(b), startB, startB + size, startA, startA + size) === 0;
   }
 
   #textAt(address: number, head: number): string {
     const start = startOf(address) + head;
-    return this.#blockOf(address).toString('utf8', start, start + this.#sizeOf(address));
-  }
-
-  #sizeOf(address: number): number {
-    return this.#read(address) & SIZE_MASK;
+    return this.#blockOf(address).toString('utf8', start, start + this.#read(address));
   }
 
   #read(address: number): number {

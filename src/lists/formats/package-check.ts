@@ -7,16 +7,13 @@ import {
   type PackageEntry,
 } from '../../snapshot/package-fields.js';
 import { quote } from '../../util/reason-text.js';
+import { codePoints } from '../../util/unicode.js';
 import { DatasetError } from '../fetch/dataset-error.js';
-import { cleanProse } from './prose.js';
 import { NOT_UTF8, REPLACEMENT } from '../readers/text-lines.js';
 import type { Item, ListedPackage } from './list-format.js';
 
 /** Version of a package whose version is missing or empty. */
 const DEFAULT_VERSION = 'latest';
-
-/** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
-const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
 
 /** Characters that cannot be seen in a name: a package would look like another one. */
 const HAS_INVISIBLE = /^\s|\s$|[\p{Cc}\p{Cf}]/u;
@@ -27,8 +24,11 @@ const HAS_INVISIBLE = /^\s|\s$|[\p{Cc}\p{Cf}]/u;
  */
 const HAS_LINE_BREAK = /[\n\r]/;
 
-/** URLs with other schemes, such as `javascript:`, would become links on pages that show the packages. */
-const IS_HTTP = /^https?:\/\//i;
+/**
+ * URLs with other schemes, such as `javascript:`, would become links on pages that show the packages. URL parsers drop
+ * or encode control characters and white space at the ends: clients would follow another URL than the one they saw.
+ */
+const IS_HTTP = /^https?:\/\/\P{Cc}*[^\s\p{Cc}]$/iu;
 
 /**
  * Encodings of the characters that `{+name}` keeps: `/`, `@` and `+`. A path may contain them (RFC 3986, section 3.3).
@@ -46,6 +46,13 @@ const IS_ENCODED = /^[\w.~!*'()-]*$/;
  * would not prevent this.
  */
 const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
+
+/** Maximum length of cleaned prose, in code points. */
+const MAX_PROSE = 300;
+
+const BLANKS = /[\p{White_Space}\p{Cc}]+/gu;
+
+const ELLIPSIS = '…';
 
 /** A package or a weight is invalid. The message gives the reason. */
 class BadRowError extends DatasetError {}
@@ -115,13 +122,10 @@ export class PackageCheck {
   urlOf(name: string, given = ''): string {
     if (given === '') return this.#fromTemplate(name);
     assertLength(given, 'url', FIELDS.url.maxBytes);
-    if (!URL.canParse(given)) throw new BadRowError(`url ${quote(given)} is not absolute`);
-    if (!IS_HTTP.test(given.trimStart())) throw new BadRowError(`url ${quote(given)} is not http(s)`);
-    if (HAS_CONTROL_CHARACTER.test(given)) {
-      throw new BadRowError(`url ${quote(given)} has a control character`);
-    }
-    if (given !== given.trim()) throw new BadRowError(`url ${quote(given)} has white space around it`);
-    return given;
+    if (URL.canParse(given) && IS_HTTP.test(given)) return given;
+    throw new BadRowError(
+      `url ${quote(given)} is not an absolute http(s) URL without control characters and white space at its ends`,
+    );
   }
 
   /**
@@ -237,4 +241,21 @@ function wholeNumber(text: string, column: string, min: number): number {
   throw new BadRowError(
     `${column} ${quote(text)} is not a number from ${min} to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`,
   );
+}
+
+/**
+ * Cleans a text that is only shown, such as a description. Runs of white space and control characters become one space,
+ * and half a surrogate pair becomes U+FFFD. A text that is too long is cut at its last space, or within a word if it
+ * has no space, so that it fits together with the `…` at its end. Cleaning a cleaned text does not change it.
+ * @returns empty if there is no text: values that are not strings count as none.
+ */
+export function cleanProse(value: unknown): string {
+  if (typeof value !== 'string') return '';
+  const text = value.toWellFormed().replace(BLANKS, ' ').trim();
+  if (text.length <= MAX_PROSE) return text;
+  // No code point has more than two code units.
+  const characters = codePoints(text.slice(0, 2 * (MAX_PROSE + 1)));
+  if (characters.length <= MAX_PROSE) return text;
+  const space = characters.lastIndexOf(' ', MAX_PROSE - 1);
+  return characters.slice(0, space === -1 ? MAX_PROSE - 1 : space).join('') + ELLIPSIS;
 }

@@ -12,8 +12,6 @@ const COMPLETE = ['packageNames', 'available-packages'];
 const PARTIAL = ['packages', 'providers'];
 /** Objects whose keys are the addresses of further documents. */
 const INCLUDES = ['includes', 'provider-includes'];
-/** Maximum number of invalid names that are held. */
-const MAX_BAD = 1_000_000;
 /** A repository with one of these members may have no list of names, because clients request its packages by name. */
 const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url', 'providers-url'];
 
@@ -24,8 +22,6 @@ interface Found {
   list: string | undefined;
   includes: string[];
   lazy: string[];
-  /** Values that are not names, although a name is expected. */
-  bad: Item[];
 }
 
 /**
@@ -40,8 +36,7 @@ export const packagist: Format = {
   async *read(documents: Documents, { nameRule }: ReadOptions): AsyncGenerator<Item[]> {
     const partial = await NameTable.create();
     const root = await documents.open(documents.urls[0], '', JSON_HEADERS);
-    const found = await readRepository(root, partial, nameRule);
-    yield found.bad;
+    const found = yield* readRepository(root, partial, nameRule);
     if (found.complete.size > 0) yield* packagesOf(found.complete);
     else if (found.list !== undefined) yield* readList(documents, root, found.list, nameRule);
     else {
@@ -79,9 +74,8 @@ async function* readList(
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
-  const { complete, bad } = await readRepository(document, await NameTable.create(), nameRule);
+  const { complete } = yield* readRepository(document, await NameTable.create(), nameRule);
   if (complete.size === 0) throw new DatasetError('expected names in `packageNames`');
-  yield bad;
   yield* packagesOf(complete);
 }
 
@@ -98,25 +92,32 @@ async function* follow(
   // The iteration over a set includes items that are added meanwhile.
   for (const url of urls) {
     const document = await documents.open(url, `included file ${number++}`, JSON_HEADERS);
-    const { includes: further, bad } = await readRepository(document, names, nameRule);
+    const { includes: further } = yield* readRepository(document, names, nameRule);
     // Addresses in included files are also relative to the root document.
     for (const file of further) urls.add(documents.resolve(file, root));
-    yield bad;
   }
 }
 
-/** @param partial receives the names in `packages` and `providers`. */
-async function readRepository(document: Document, partial: NameTable, nameRule: NameRule): Promise<Found> {
+/**
+ * Yields the values that are not names, although a name is expected.
+ * @param partial receives the names in `packages` and `providers`.
+ */
+async function* readRepository(
+  document: Document,
+  partial: NameTable,
+  nameRule: NameRule,
+): AsyncGenerator<Item[], Found> {
   const complete = await NameTable.create();
-  const found: Found = { complete, list: undefined, includes: [], lazy: [], bad: [] };
+  const found: Found = { complete, list: undefined, includes: [], lazy: [] };
   const containers: Containers = new Map();
   const lists = [...COMPLETE, ...PARTIAL, ...INCLUDES];
   const paths = [...lists.map((name) => `${name}.*`), 'list', ...LAZY];
   for await (const members of readJson(document.text(), paths, containers)) {
+    const bad: Item[] = [];
     for (const { parent, key, value, isLossy } of members) {
       const add = (names: NameTable, name: unknown) => {
         if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) addName(names, name, nameRule);
-        else found.bad.push({ at: `${parent}[${key}]`, name, isLossy });
+        else bad.push({ at: `${parent}[${key}]`, name, isLossy });
       };
       if (COMPLETE.includes(parent)) add(complete, value);
       else if (PARTIAL.includes(parent)) add(partial, nameIn(key, value));
@@ -125,7 +126,7 @@ async function readRepository(document: Document, partial: NameTable, nameRule: 
       else if (key === 'list') found.list = value ? nameOf(value, key) : undefined;
       else found.lazy.push(String(key));
     }
-    if (found.bad.length > MAX_BAD) throw new DatasetError(`more than ${MAX_BAD} names are none`);
+    yield bad;
   }
   const isRepository =
     lists.some((name) => containers.has(name)) || found.list !== undefined || found.lazy.length > 0;

@@ -1,5 +1,5 @@
 import { canonicalName } from '../../util/name-rule.js';
-import { percentDecoded } from '../../util/percent-decoded.js';
+import { percentDecoded } from '../../util/decode.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../fetch/dataset-error.js';
 import { peek } from '../fetch/decompress.js';
@@ -14,13 +14,7 @@ const HEADERS = {
   'Accept-Encoding': 'gzip',
 };
 
-/** Maximum nesting of elements: the parser's time grows with the square of the nesting. */
-const MAX_DEPTH = 1000;
-/**
- * Maximum length of a tag, in characters. If the text of a link has `MAX_TEXT` characters or more, further text is
- * ignored. Names are shorter.
- */
-const MAX_TAG = 2 ** 20;
+/** If the text of a link has this number of characters or more, further text is ignored. Names are shorter. */
 const MAX_TEXT = 1024;
 
 /**
@@ -75,7 +69,6 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   let unnamed: string | undefined;
   let link: { path: string; text: string } | undefined;
   let links = 0;
-  let depth = 0;
   const toItem = (at: number, name: string) => ({ at: `link ${at}`, name, isLossy: true });
   const use = ({ path, text }: { path: string; text: string }) => {
     links++;
@@ -91,14 +84,12 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   const { Parser } = await import('htmlparser2');
   const parser = new Parser({
     onopentag: (tag, { href = '' }) => {
-      if (++depth > MAX_DEPTH) throw new DatasetError(`the page nests more than ${MAX_DEPTH} elements`);
       if (tag === 'a') link = { path: href.replace(/[?#].*$/s, ''), text: '' };
     },
     ontext: (text) => {
       if (link !== undefined && link.text.length < MAX_TEXT) link.text += text;
     },
     onclosetag: (tag) => {
-      depth--;
       if (tag !== 'a' || link === undefined) return;
       use(link);
       link = undefined;
@@ -112,8 +103,6 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
     characters += html.length;
     parser.write(html);
     bytes += chunk.length;
-    if (characters - parser.endIndex > MAX_TAG)
-      throw new DatasetError(`the page has a tag of more than ${MAX_TAG} characters before byte ${bytes}`);
     hasFolders ||= folders.length > 0;
     yield folders;
     folders = [];

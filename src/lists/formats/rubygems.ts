@@ -1,6 +1,5 @@
 import { canonicalName, type NameRule } from '../../util/name-rule.js';
 import { quote } from '../../util/reason-text.js';
-import { DatasetError } from '../fetch/dataset-error.js';
 import type { Documents } from '../fetch/documents.js';
 import { peek } from '../fetch/decompress.js';
 import { mapLines, NOT_UTF8, readWholeLines } from '../readers/text-lines.js';
@@ -24,13 +23,6 @@ const METADATA = /^[^\s:]+:/;
 const HEAD_END = /^---\s*$/m;
 
 /**
- * Maximum size of the versions of a gem, in bytes: a hundred times the largest real size. Each line of the gem adds
- * `LINE_BYTES` to the size.
- */
-const MAX_BYTES = 4 * 2 ** 20;
-const LINE_BYTES = 32;
-
-/**
  * The file `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/). Lines are
  * appended to it for a month, so names repeat. `-version[-platform]` withdraws a version that is listed before it. Some
  * servers (Geminabox, Gemstash, Artifactory, mirrors) omit the lines before `---`, the `---` itself, or the checksums.
@@ -51,7 +43,8 @@ export const rubygems: Format = {
       return undefined;
     });
     yield* gems.map((gem) => {
-      const texts = textsOf(gems, gem);
+      // In the order of the lines: its spelling, if it is stored, then the versions in each line.
+      const texts = [...gems.textsOf(gem)].reverse();
       const spelling = texts.find((text) => text.startsWith(SPELLING))?.slice(1);
       const version = highest(texts.filter((text) => !text.startsWith(SPELLING)));
       if (version === undefined) return undefined;
@@ -64,7 +57,7 @@ export const rubygems: Format = {
 function readGem(at: number, text: string, gems: NameTable, nameRule: NameRule): boolean {
   const [name = '', versions = ''] = text.trimEnd().split(' ', 2);
   if (name === '') return true;
-  if (METADATA.test(name) || versions.length > MAX_BYTES) return false;
+  if (METADATA.test(name)) return false;
   if (versions !== '' && !versions.split(',').every((version) => VERSION.test(version))) return false;
   const { size } = gems;
   const canonical = canonicalName(nameRule, name);
@@ -72,23 +65,6 @@ function readGem(at: number, text: string, gems: NameTable, nameRule: NameRule):
   if (gems.size > size && name !== canonical) gems.push(gem, SPELLING + name);
   if (versions !== '') gems.push(gem, versions);
   return true;
-}
-
-/**
- * The texts of a gem, in the order of the lines: its spelling, if it is stored, then the versions in each line.
- * @throws {DatasetError} if the texts exceed `MAX_BYTES`.
- */
-function textsOf(gems: NameTable, gem: number): string[] {
-  const lines: string[] = [];
-  let bytes = 0;
-  for (const versions of gems.textsOf(gem)) {
-    lines.push(versions);
-    bytes += versions.length + LINE_BYTES;
-    if (bytes > MAX_BYTES) {
-      throw new DatasetError(`the versions of ${quote(gems.nameAt(gem))} are larger than ${MAX_BYTES} bytes`);
-    }
-  }
-  return lines.reverse();
 }
 
 /**

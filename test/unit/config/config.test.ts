@@ -118,11 +118,6 @@ describe('readConfig', () => {
     expect(readConfig({ ...empty, ...REQUIRED })).to.deep.equal(readConfig(REQUIRED));
   });
 
-  it('accepts INDEX_SHARDS of earlier releases if every index had one shard', () => {
-    expect(readConfig({ ...REQUIRED, INDEX_SHARDS: '1' })).to.deep.equal(readConfig(REQUIRED));
-    expect(readConfig({ ...REQUIRED, INDEX_SHARDS: '' })).to.deep.equal(readConfig(REQUIRED));
-  });
-
   const malformed: Record<string, string[]> = {
     PORT: ['-1', '65536', '80.5', '80a', ' 80', '1e3', '0x50', '٣'],
     HOST: ['[::1]', '127.0.0.1:3000', 'http://127.0.0.1', 'a b', ' ::1', '-', 'a..b', 'é', '*', '::1\n'],
@@ -140,13 +135,12 @@ describe('readConfig', () => {
     REBUILD_SECRET: ['hush-hu', 'hush-hush\n', 'hush-hush\uFFFD', '🚀🚀🚀🚀🚀🚀🚀', 'h'.repeat(1025)],
     BYPASS_SECRET: [' ', 'change-me-too', 'CHANGE_ME_hush', 'changeme', 'change me, hush'],
     DATASET_URL: ['/tmp/names.csv', 'ftp://hush/names.csv', 'file:names.csv', 'file://host/a', 'file:///%00'],
-    REGISTRY_SLUG: ['Debian', '2debian', 'debian\n', 'a'.repeat(41), 'logs', 'profiling-x'],
+    REGISTRY_SLUG: ['Debian', '2debian', 'debian\n', 'a'.repeat(41)],
     PACKAGE_URL_TEMPLATE: ['https://a/', 'file:///{name}', 'https://a/{name}/${name}', 'https://{name}.a/'],
     TRUSTED_PROXIES: ['10.0.0.0/33', '10.0.0.1,x', ',', 'fe80::1%eth0', '::ffff:10.0.0.0/8', '0.0.0.0/0'],
     WEIGHTS_URL: ['hush', 'ftp://hush', 'https://a https://hush', 'file:hush'],
     WEIGHTS_COLUMNS: ['hush', 'hush,', 'hush,hush', 'hush,a,b', ',', 'hush, hush '],
     PUBLIC_URL: ['a.example', 'ftp://a', 'https://u:hush@a', 'https://a?q', 'https://a#b'],
-    INDEX_SHARDS: ['0', '2', '01', 'one'],
     INDEX_REPLICAS: ['-1', 'all', '0-', '0 - 1', '1.5', '0-all-1', '1000', '5-1'],
     RATE_LIMIT_POINTS: ['-1', '1000000001', '99999999999999999999'],
     NAME_RULE: ['PyPI', 'pypi,crates', 'npm', ' '],
@@ -165,7 +159,6 @@ describe('readConfig', () => {
     DATASET_URL: ['file:///a%20b%3F.csv', 'https://u:p@a.example:8443/a%zz?token=a#b', 'http://[::1]/'],
     REGISTRY_SOURCE: ['https://pub.dev/', 'Les paquets d’été'],
     PACKAGE_URL_TEMPLATE: ['https://a/{name}', 'https://a?p={+name}#{name}', 'http://a:1/#/{name}'],
-    REGISTRY_SLUG: ['logsearch', 'logs_debian', 'my-logs', 'log'],
     REBUILD_SECRET: ['with space', 'ünïcöde🚀', 'h'.repeat(1024), '%zz&=?#%zz', 'exchange-me'],
     TRUSTED_PROXIES: ['::ffff:10.0.0.1', '::ffff:10.0.0.0/104', 'fd00::/8,10.0.0.0/255.0.0.0', '2001:db8::1'],
   };

@@ -48,7 +48,7 @@ async function check(
   try {
     const { signal } = new AbortController();
     const transfer = { windowMs: 1000, signal };
-    await file.fill(new Documents(['file:///list'], { transfer, maxBytes: 0, reservedBytes: 0 }), badRows);
+    await file.fill(new Documents(['file:///list'], { transfer, maxBytes: 0 }), badRows);
     const checked = await checkPackages(file, { badRows, signal });
     const kept: PackageEntry[] = [];
     for await (const entries of checked.read()) kept.push(...entries);

@@ -81,12 +81,9 @@ describe('Numbers of packages', () => {
     return packages.map(({ no, name }) => `${no} ${name}`);
   }
 
-  it('are in the byte order of the names', () => {
-    const sorted = ['B', 'a', 'a+', 'a-b', 'a.b', 'a1', 'b', 'é', '\ud7ff', '\uff5e', '\u{1f680}', '\u{1f681}']; // prettier-ignore
-    const expected = sorted.map((name, i) => `${i + 1} ${name}`);
-    expect(numbered(sorted.toReversed())).to.deep.equal(expected);
-    const bytes = (name: string) => Buffer.from(name);
-    expect([...sorted].sort((a, b) => bytes(a).compare(bytes(b)))).to.deep.equal(sorted);
+  it('are in the order of the names', () => {
+    const sorted = ['B', 'a', 'a+', 'a-b', 'a.b', 'a1', 'b', 'é', '\u{1f680}', '\uff5e'];
+    expect(numbered(sorted.toReversed())).to.deep.equal(sorted.map((name, i) => `${i + 1} ${name}`));
   });
 
   it('stay, while new names get the next ones after the largest', () => {

@@ -2,8 +2,8 @@ import { rejects } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { hash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
-import { mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
+import { appendFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdtemp, readdir, readlink, rm, utimes, writeFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,6 @@ function noise(seed: number): string {
 }
 
 const FAILED = 'the dataset could not be downloaded:';
-const NO_ROOM = /^the dataset has more than (\d+) bytes, and the temporary folder has no room for more$/;
 const CLOSED = `${FAILED} the connection was closed before the end`;
 
 /** Gzip with the given time in its header. */
@@ -213,8 +212,8 @@ describe('download', () => {
       await once(spawn('mkfifo', [fileURLToPath(`${folder}pipe`)], { stdio: 'ignore' }), 'exit');
       for (const [url, reason] of [
         [`${folder}missing`, 'there is no file at the path of the dataset'],
-        [folder, 'the path of the dataset is a folder: name the file in it'],
-        [`${folder}pipe`, 'the path of the dataset is a pipe: name a file'],
+        [folder, 'the path of the dataset is not a file'],
+        [`${folder}pipe`, 'the path of the dataset is not a file'],
       ] as const) {
         expect(await outcomeOf(url)).to.equal(reason);
       }
@@ -255,9 +254,8 @@ describe('download', () => {
         ['Mon, 06 May 2024 07:08:09 GMT', gzipAt(CSV, JANUARY), MAY],
         // The clock of the server is fast.
         [inMs(60_000), gzipAt(CSV, JANUARY), 'now'],
-        // What servers send for unknown times, a day that does not exist, and text with a number.
+        // What servers send for unknown times, and text with a number.
         ['Thu, 01 Jan 1970 00:00:00 GMT', gzipAt(CSV, JANUARY), JANUARY],
-        ['Sat, 31 Feb 2024 00:00:00 GMT', gzipAt(CSV, JANUARY), JANUARY],
         ['version 3', gzipAt(CSV, 0), 'now'],
         [inMs(3_600_000), gzipAt(CSV, inMs(3_600_000)), 'now'],
       ];
@@ -386,16 +384,14 @@ describe('download', () => {
       ['of a header alone', answer('name,url\n'), 'the dataset has a header and no packages'],
       ['with lines that end with CR', answer(CSV.replaceAll('\n', '\r')), 'line 1 (the header): lines end with CR alone: end them with LF or CRLF'],
       ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the document is compressed twice'],
-      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: this is an HTML page'],
+      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: "<!DOCTYPE html>". Separate fields with commas, or set DATASET_FORMAT'],
       ...Object.entries({ zstd: '28b52ffd', bzip2: '425a6839', lz4: '04224d18' }).map(([by, start]): Bad =>
-        [`that is compressed by ${by}`, answer(Buffer.from(start, 'hex')), `this is compressed by ${by}: compress it with gzip`]),
+        [`that is compressed by ${by}`, answer(Buffer.from(start, 'hex')), 'this is compressed by zstd, lz4 or bzip2: compress it with gzip']),
       ...[`\ufeff${CSV}`, CSV].map((body) => Buffer.from(body, 'utf16le')).flatMap((body) => [body, Buffer.from(body).swap16(), gzipSync(body)]).map((body, i): Bad =>
         [`in UTF-16, form ${i}`, answer(body), 'this is UTF-16 or UTF-32: save it as UTF-8']),
       ['that is a spreadsheet', answer('PK\x03\x04, and so on'), 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
       ...[204, 206, 304, 404, 500].map((code): Bad =>
         [`with status ${code}`, answer([204, 304].includes(code) ? undefined : CSV, code), `${SERVER} responded with ${code} instead of 200`]),
-      ...['br', 'gzip, br'].map((name): Bad =>
-        [`with content encoding ${name}`, answer(CSV, 200, { 'Content-Encoding': name }), `${SERVER} uses the content encoding "${name}": only gzip is supported`]),
       ...['http://[', 'file:///etc/hostname'].map((Location): Bad =>
         [`that redirects to ${Location}`, answer('', 302, { Location }), REDIRECTED]),
     ]; // prettier-ignore
@@ -418,7 +414,7 @@ describe('download', () => {
         response.on('close', () => clearInterval(timer));
       };
     const LATE = `${FAILED} its server did not respond within 0.3 s`;
-    const SLOW = `${FAILED} fewer than 10240 bytes arrived within 0.3 s`;
+    const STALLED = `${FAILED} its server did not send more within 0.3 s`;
     const DEADLINE = 'the dataset could not be downloaded within 0.5 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)';
     const head = `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`;
     const noWindow = { timeoutMs: 500, windowMs: timeoutMs };
@@ -426,8 +422,9 @@ describe('download', () => {
     const slow: [what: string, listener: RequestListener, reason: string, limits?: Limits][] = [
       ['never responds', () => undefined, LATE],
       ['trickles its headers', repeating(({ socket }, i) => socket?.write(head.charAt(i))), LATE],
-      ['sends headers and nothing else', (_request, response) => response.flushHeaders(), SLOW],
-      ['trickles the body', trickled('', 1, 20), SLOW],
+      ['sends headers and nothing else', (_request, response) => response.flushHeaders(), STALLED],
+      ['stalls within the body', (_request, response) => response.write('name\n'), STALLED],
+      ['trickles the body', trickled('', 1, 20), DEADLINE, { timeoutMs: 500 }],
       ['sends fast and forever', trickled('', 20_000, 20), DEADLINE, noWindow],
       ['redirects slowly', repeating((response, i) => i === 7 && response.writeHead(302, { Location: '/' }).end()), DEADLINE, noWindow],
     ]; // prettier-ignore
@@ -439,32 +436,6 @@ describe('download', () => {
       expect(await Promise.all(outcomes)).to.deep.equal(slow.map(([what, , reason]) => [what, reason]));
       expect(performance.now() - began).to.be.within(490, 5000);
     });
-  });
-
-  it('stops copying a download of unknown length while reserved space is left', async () => {
-    // A file system to which little else is written, if any: the data of test engines.
-    const small = await mkdtemp(
-      join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'package-registry-search-test-'),
-    );
-    const { bavail, bsize } = await statfs(small);
-    const room = 64 * 2 ** 20;
-    const url = await serve((_request, response) => {
-      const rows = `a,https://registry.example/${'a'.repeat(1900)}\n`.repeat(100);
-      const send = () => {
-        while (response.write(rows));
-      };
-      response.on('drain', send).write('name,url\n');
-      send();
-    });
-    env['TMPDIR'] = small;
-    const outcome = await outcomeOf(url, { reservedBytes: bavail * bsize - room }).finally(
-      () => (env['TMPDIR'] = scratch),
-    );
-    const [, bytes] = NO_ROOM.exec(outcome) ?? expect.fail(outcome);
-    // What engines write or delete meanwhile changes the room.
-    expect(Number(bytes)).to.be.within(room / 8, room * 4);
-    expect(await readdir(small), 'left behind').to.deep.equal([]);
-    await rm(small, { recursive: true });
   });
 
   it('is in a file without a name until it is closed, so that a killed process leaves nothing', async () => {

@@ -79,7 +79,7 @@ describe('A document of weights', () => {
 
   it('is joined by name where packages share a hash', async () => {
     const names = ['Ab', 'cd', 'cd', 'e', 'fgh'];
-    const packages = await hashedPackages(names, 'lowercase', (name) => BigInt(name.length));
+    const packages = await hashedPackages(names, 'lowercase', (name) => name.length);
     const document = Buffer.from('name,weight\nCD,3\nab,1\nAB,2\nefgh,9\ne,4\n');
     const badRows = new BadRows(0, pino({ level: 'silent' }));
     const weights = await Weights.read(streamOf([document]), COLUMNS, packages, badRows);

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { messageOf } from '../../../src/util/error-message.js';
+import { messageOf } from '../../../src/util/reason-text.js';
 import { ApiClient } from '../../../src/mcp/api-client.js';
 import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';

@@ -1,7 +1,7 @@
 import { errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { secretsIn } from '../../../src/config/secrets.js';
-import { describeCrash } from '../../../src/util/uncaught-errors.js';
+import { describeCrash } from '../../../src/util/process-end.js';
 import { createLogger } from '../../../src/util/log.js';
 import { createRedactor } from '../../../src/util/redact.js';
 

@@ -88,7 +88,7 @@ describe('The format json', () => {
 
   it('is rejected at the page after the last one that is allowed', async () => {
     const transfer = { windowMs: 60_000, signal: new AbortController().signal };
-    const options = { transfer, maxBytes: 1000, reservedBytes: 0 };
+    const options = { transfer, maxBytes: 1000 };
     let opened = 0;
     /** Pages without a server. */
     class Pages extends Documents {

@@ -175,24 +175,26 @@ describe('PackageCheck', () => {
       expect(await readRow('name\nab\n', `${start}{name}`)).to.equal(reason);
     });
 
+    const badUrl = (url: string) =>
+      `url ${url} is not an absolute http(s) URL without control characters and white space at its ends`;
+
     it('with a control character in its URL, which URL parsers drop or encode', async () => {
       for (const character of ['\t', '\n', '\r', '\0', '\x7f', '\x9f']) {
         for (const url of [`${BASE}b${character}c`, BASE + character])
-          expect(await readRow(csvWith({ url: `"${url}"` }))).to.equal(
-            `url ${JSON.stringify(url)} has a control character`,
-          );
+          expect(await readRow(csvWith({ url: `"${url}"` }))).to.equal(badUrl(JSON.stringify(url)));
       }
     });
 
     it('with a URL that is not absolute', async () => {
       for (const url of ['/a', 'a.example/a', '//a.example/a', 'https://', 'https://a b/', '?a', '#a']) {
-        expect(await readRow(csvWith({ url }), TEMPLATE)).to.equal(`url "${url}" is not absolute`);
+        expect(await readRow(csvWith({ url }), TEMPLATE)).to.equal(badUrl(`"${url}"`));
       }
     });
 
     it('with white space around its URL', async () => {
       for (const url of [`${BASE}a `, ` ${BASE}a`, `${BASE}a\u00a0`, `${BASE}a?b=c `]) {
-        expect(await readRow(csvWith({ url }), TEMPLATE)).to.match(/^url "[^"]+" has white space around it$/);
+        const quoted = `"${url.replace('\u00a0', '\\u00a0')}"`;
+        expect(await readRow(csvWith({ url }), TEMPLATE)).to.equal(badUrl(quoted));
       }
     });
 
@@ -216,7 +218,7 @@ describe('PackageCheck', () => {
 
     it('with a URL that is not http(s)', async () => {
       for (const url of ['javascript:alert(1)', 'JavaScript:alert(1)//https://a.example/', 'file:///etc/passwd', 'https:a.example'])
-        expect(await readRow(csvWith({ url }), TEMPLATE)).to.equal(`url "${url}" is not http(s)`); // prettier-ignore
+        expect(await readRow(csvWith({ url }), TEMPLATE)).to.equal(badUrl(`"${url}"`)); // prettier-ignore
       for (const url of ['http://a.example/', 'HTTPS://A.example/B', 'https://a.example/日本 é']) {
         expect(await readRow(csvWith({ url }))).to.have.property('url', url);
       }
@@ -224,23 +226,22 @@ describe('PackageCheck', () => {
   });
 
   const rename = (shown: string, column: string) => `line 1: rename the column ${shown} to \`${column}\``;
-  const NO_NAME = 'line 1: the header has no column `name`: ';
-  const OTHER = `${NO_NAME}this is not a package dataset, unless DATASET_FORMAT says what it is`;
-  const COMMAS = `${NO_NAME}separate the fields with commas`;
+  const noName = (header: string) =>
+    `line 1: the header has no column \`name\`: ${header}. Separate fields with commas, or set DATASET_FORMAT`;
   const unusable: [what: string, csv: string, message: string][] = [
     ['an empty file', '', 'the dataset is empty'],
-    ['no column `name`', 'package_no,url\n1,https://a.example/\n', OTHER],
+    ['no column `name`', 'package_no,url\n1,https://a.example/\n', noName('"package_no,url"')],
     ['a column `name` in another case', 'Name,url\n', rename('"Name"', 'name')],
     ['a column `weight` in another case', 'name,url,Weight\n', rename('"Weight"', 'weight')],
     ['white space within a column', 'Package_No\t,name,url\n', rename('"Package_No\\t"', 'package_no')],
     ['a second byte order mark', '\ufeff\ufeffname,url\n', rename('"\\ufeffname"', 'name')],
     ['a very long column', `${' '.repeat(500_000)}name\n`, rename(`"${' '.repeat(64)}"…`, 'name')],
-    ['semicolons', 'name;url\n', COMMAS],
-    ['tabs', 'name\turl\n', COMMAS],
-    ['a comma among semicolons', 'name;url;notes, if any\n', COMMAS],
+    ['semicolons', 'name;url\n', noName('"name;url"')],
+    ['tabs', 'name\turl\n', noName('"name\\turl"')],
+    ['a comma among semicolons', 'name;url;notes, if any\n', noName('"name;url;notes, if any"')],
     ['JSON', '{"names":["a"]}', 'this is JSON: set DATASET_FORMAT to the format of the list'],
-    ['an HTML page', ' <!DOCTYPE html>\n<p>\n', `${NO_NAME}this is an HTML page`],
-    ['an empty first line', '\nname,url\n', OTHER],
+    ['an HTML page', ' <!DOCTYPE html>\n<p>\n', noName('" <!DOCTYPE html>"')],
+    ['an empty first line', '\nname,url\n', noName('""')],
     ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}'],
     ['bad quoting', 'na"me,url\na,b\n', 'line 1 (the header): bad quoting'],
   ]; // prettier-ignore

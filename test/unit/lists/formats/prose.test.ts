@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { cleanProse } from '../../../../src/lists/formats/prose.js';
+import { cleanProse } from '../../../../src/lists/formats/package-check.js';
 
 const WORDS = 'word '.repeat(100);
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { retryAfterSeconds } from '../../../src/util/parse-retry-after.js';
+import { retryAfterSeconds } from '../../../src/util/http-response.js';
 
 describe('retryAfterSeconds', () => {
   it('reads seconds and dates', () => {

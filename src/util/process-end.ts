@@ -1,4 +1,5 @@
 import { isatty } from 'node:tty';
+import { createRedactor } from './redact.js';
 
 /**
  * Time within which a second signal counts as a duplicate, in milliseconds. The terminal sends Ctrl-C to npm and to its
@@ -49,4 +50,26 @@ export function abortOnStopSignal(): AbortSignal {
   const signals = ['SIGINT', 'SIGTERM', ...(ignoreHangup() ? (['SIGHUP'] as const) : [])] as const;
   for (const signal of signals) process.on(signal, take);
   return stopping.signal;
+}
+
+/** Maximum number of causes in the description. Longer chains of causes are usually circular. */
+const MAX_CAUSES = 5;
+
+/** The stacks of an error and its causes, without secrets. Node's own output would include all fields of the error. */
+export function describeCrash(error: unknown, secrets: readonly string[]): string {
+  const redact = createRedactor(secrets);
+  if (!(error instanceof Error)) return `a ${typeof error} was thrown`;
+  const stacks: string[] = [];
+  for (let at: unknown = error; at instanceof Error && stacks.length <= MAX_CAUSES; at = at.cause) {
+    stacks.push(redact(at.stack ?? at.message));
+  }
+  return stacks.join('\ncaused by: ');
+}
+
+/** Ends the process with code 1 on an uncaught error, like Node, but prints no secrets. */
+export function endOnCrash(secrets: readonly string[]): void {
+  process.on('uncaughtException', (error) => {
+    console.error(describeCrash(error, secrets));
+    process.exit(1);
+  });
 }

@@ -1,7 +1,0 @@
-/** 0 if the date is past. Undefined if the value is neither a number of seconds nor an HTTP date (RFC 9110). */
-export function retryAfterSeconds(retryAfter: string | null | undefined): number | undefined {
-  const text = retryAfter ?? '';
-  if (/^\d+$/.test(text)) return Number(text);
-  const seconds = text.endsWith('GMT') ? Math.ceil((Date.parse(text) - Date.now()) / 1000) : NaN;
-  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
-}
