@@ -95,6 +95,18 @@ describe('readCsv', () => {
     expect(await recordsOf(csv)).to.deep.equal(records(['description', 'h'], ...rows));
   });
 
+  it('rejects a line that says how fields are separated', async () => {
+    for (const [line, quoted] of [
+      ['sep=,\n', '"sep=,"'],
+      ['\uFEFFsep=;\r\n', '"sep=;"'],
+      ['"SEP=\t"\n', '"\\"SEP=\\t\\""'],
+    ] as const) {
+      const message = `line 1: remove ${quoted}, which only spreadsheets read`;
+      await rejects(recordsOf(`${line}name,url\n`), { name: 'DatasetError', message });
+    }
+    expect(await recordsOf('h\nsep=,\n')).to.have.length(2);
+  });
+
   it('rejects a last record without a line end, even if it looks complete', async () => {
     for (const last of ['a', 'a,b', '"a"', '"a', ' ', '\r', 'a\r', '"a"\r', '\ufeff']) {
       const read = await recordsOf(`h\n${last}`);
