@@ -5,7 +5,7 @@ import { invalidParameter, memoized, parseParams } from '../http/request/query-p
 import { bodyResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import type { Match } from '../search/match.js';
+import type { Match } from '../search/name-filter.js';
 import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
 import { writeResponseBody } from '../snapshot/package-document.js';
 import { cursorAfter, MAX_TOTAL, type SearchResults } from '../search/tiered-search.js';
