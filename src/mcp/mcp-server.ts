@@ -20,10 +20,8 @@ function parsed<T>(schema: z.ZodType<T>) {
   return z.preprocess((value) => (typeof value === 'string' ? (parseJson(value) ?? value) : value), schema);
 }
 
-/** Annotations: a tool only reads, and only from one service. */
-function annotationsOf(title: string) {
-  return { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
-}
+/** A tool only reads, and only from one service. */
+const READING = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
 /** Three tools that read the API of one service. An error of the API becomes an error result of the tool. */
 export function createMcpServer(api: ApiClient, version: string): McpServer {
@@ -47,7 +45,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
           .describe('Also list look-alikes used 100x more'),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(checkedSchema) }),
-      annotations: annotationsOf('Check package names'),
+      annotations: { title: 'Check package names', ...READING },
     },
     async ({ names, compare_existing }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
@@ -65,7 +63,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
         match: matchSchema.default('contains'),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(foundSchema), truncated: z.boolean() }),
-      annotations: annotationsOf('Search packages'),
+      annotations: { title: 'Search packages', ...READING },
     },
     async ({ query, limit, match }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
@@ -79,7 +77,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
       description: 'Find look-alikes of a name.',
       inputSchema: z.object({ name, limit: parsed(z.int().min(1).max(50)).prefault(10) }),
       outputSchema: snapshotSchema.extend({ results: z.array(lookAlikeSchema), truncated: z.boolean() }),
-      annotations: annotationsOf('Find similar names'),
+      annotations: { title: 'Find similar names', ...READING },
     },
     async ({ name, limit }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);

@@ -19,10 +19,6 @@ const TOKEN = /^[\x21-\x7e]+$/;
  * with code 2 if the address, the token or the proxy is invalid.
  */
 async function main(args: string[], token: string | undefined): Promise<void> {
-  if (args.some((word) => word === '--help' || word === '-h')) {
-    console.log(USAGE);
-    return;
-  }
   try {
     const base = addressIn(args);
     if (token !== undefined && !TOKEN.test(token)) {
