@@ -33,10 +33,7 @@ export const changesFeedOperation: Operation = {
 };
 
 /** The feed is always read from the current snapshot. */
-interface FeedQuery {
-  filter: NameFilter | undefined;
-  snapshot?: undefined;
-}
+type FeedQuery = { filter: NameFilter | undefined; snapshot?: undefined };
 
 /** `GET /changes.atom?q=&match=&like=`: the newest added packages, as an Atom feed. */
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {

@@ -137,15 +137,13 @@ export function handlerFinder(
   endpoints: Endpoints,
   { changesRetention, registry }: Config,
 ): (ctx: Context) => Handler | undefined {
-  const files = staticFiles(changesRetention > 0, shortNameOf(registry.slug));
-  const handlers: [path: string, handler: Handler][] = [
-    ...Object.entries(endpoints).map(([path, endpoint]): [string, Handler] => [path, limited(endpoint)]),
-    ['/robots.txt', robots(Object.keys(endpoints))],
-    ...files.map(([path, handler]): [string, Handler] => [path, ofPage(handler)]),
-  ];
-  const routes = new Map(
-    handlers.map(([route, handler]) => [route, { route, handler, only: CLOSED.get(route) }]),
-  );
+  const routes = new Map<string, { route: string; handler: Handler; only: string | undefined }>();
+  const add = (route: string, handler: Handler) =>
+    routes.set(route, { route, handler, only: CLOSED.get(route) });
+  for (const [path, endpoint] of Object.entries(endpoints)) add(path, limited(endpoint));
+  for (const [path, handler] of staticFiles(changesRetention > 0, shortNameOf(registry.slug)))
+    add(path, ofPage(handler));
+  add('/robots.txt', robots(Object.keys(endpoints)));
   return ({ method, path, state }) => {
     const found = routes.get(path.startsWith('/packages/') ? '/packages/{name}' : path);
     if (found === undefined) return undefined;

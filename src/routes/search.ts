@@ -95,12 +95,8 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return { ...query, cursor, after };
     }),
-    key: ({ q, limit, match, sort, total, cursor }) => {
-      const order = sort === 'weight' ? 'weight ' : '';
-      const matching = match === 'contains' ? '' : `${match} `;
-      const counted = total === 'true' ? 'total ' : '';
-      return `search ${order}${matching}${counted}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
-    },
+    key: ({ q, limit, match, sort = 'name', total, cursor = '' }) =>
+      `search ${sort} ${match} ${total} ${cursor} ${limit} ${q}`,
     async search({ q, limit, match, sort, total, after }, snapshot, requestId) {
       assertSearchable(q, match, snapshot);
       const byWeight = sort === 'weight';

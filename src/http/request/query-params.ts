@@ -68,10 +68,9 @@ export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: s
   // Node decodes bytes beyond ASCII as Latin-1; their real encoding is unknown.
   const decoded = NOT_ASCII.test(encoded) ? undefined : decode(encoded);
   if (decoded === undefined) throw invalidParameter(name, NOT_UTF8);
-  const parsed = schema.safeParse(decoded);
-  if (parsed.success) return parsed.data;
-  const [{ message }] = parsed.error.issues as [z.core.$ZodIssue];
-  throw invalidParameter(name, message);
+  const { data, error } = schema.safeParse(decoded);
+  if (data === undefined) throw invalidParameter(name, error?.issues[0]?.message ?? '');
+  return data;
 }
 
 /** Maximum number and length of the memoized query strings. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { canonicalName, lowerCase, NAME_RULES, unifySeparators } from '../../../src/util/name-rule.js';
+import { canonicalName, NAME_RULES } from '../../../src/util/name-rule.js';
 
 // Random names, compared with Elasticsearch: test/integration/name-rules.test.ts.
 describe('A name rule', () => {
