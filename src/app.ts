@@ -21,9 +21,6 @@ export interface AppDeps extends RouteDeps {
   onResponse: OnResponse | undefined;
 }
 
-/** One label for all unknown paths: clients must not be able to create labels. */
-const UNKNOWN_ROUTE = 'none';
-
 const NOT_FOUND = shared(problemResponse(new Problem('not_found')));
 
 /** Creates the app: its middleware, in order, and its routes. Does not listen. */
@@ -48,7 +45,8 @@ function accessLog(onResponse: OnResponse | undefined, log: Logger): Middleware<
     await next();
     const ms = performance.now() - began;
     const { method, path, status, state } = ctx;
-    onResponse?.(state.route ?? UNKNOWN_ROUTE, status, ms / 1000);
+    // One label for all unknown paths: clients must not be able to create labels.
+    onResponse?.(state.route ?? 'none', status, ms / 1000);
     // The query is not logged, because it may contain a secret.
     log.debug({ request_id: state.requestId, method, path, status, ms }, 'request completed');
   };

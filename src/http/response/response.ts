@@ -48,9 +48,11 @@ export function xmlResponse(xml: string, type: string, headers?: ResponseHeaders
   return bodyResponse(Buffer.from(xml), { ...headers, 'Content-Type': `${type}; charset=utf-8` });
 }
 
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
 /** For text and attributes in double quotes. */
 export function escapeXml(text: string): string {
-  return text.replace(NOT_XML, '\uFFFD').replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+  return text.replace(NOT_XML, '\uFFFD').replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
 }
 
 type Relation = 'first' | 'prev' | 'next' | 'last';
