@@ -18,6 +18,7 @@ const gzipAsync = promisify(gzip);
  * @param encodings the best first.
  */
 export function encodingFor(accepted = '', encodings: readonly Encoding[] = ENCODINGS): Encoding | undefined {
+  if (accepted === '') return undefined;
   const items = accepted
     .toLowerCase()
     .split(',')
