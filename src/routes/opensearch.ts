@@ -8,10 +8,8 @@ import { SUGGESTIONS_TYPE } from './suggest.js';
 
 const CONTENT_TYPE = 'application/opensearchdescription+xml';
 
-/** Maximum length of a `ShortName` in OpenSearch 1.1, and of the beginning and the hash of a longer slug. */
+/** Maximum length of a `ShortName` in OpenSearch 1.1. */
 const MAX_SHORT_NAME = 16;
-const BEGINNING = 9;
-const HASH = 6;
 
 export const openSearchOperation: Operation = {
   id: 'getOpenSearchDescription',
@@ -36,8 +34,8 @@ export function openSearch(slug: string, publicUrlOf: PublicUrlReader): Handler 
 /** A name for each slug. Browsers offer the engine of a link until they know one with the title of the link. */
 export function shortNameOf(slug: string): string {
   if (slug.length <= MAX_SHORT_NAME) return slug;
-  // No slug has a tilde.
-  return `${slug.slice(0, BEGINNING)}~${hash('sha1', slug, 'base64url').slice(0, HASH)}`;
+  // 9 + 1 + 6 characters. No slug has a tilde.
+  return `${slug.slice(0, 9)}~${hash('sha1', slug, 'base64url').slice(0, 6)}`;
 }
 
 function describe(slug: string, base: string): string {
