@@ -6,7 +6,6 @@ export default {
     'src/search/tiered-search.ts',
     'src/search/name-sample.ts',
     'src/search/cursor.ts',
-    'src/search/similarity.ts',
     'src/snapshot/name-order.ts',
     'src/elasticsearch/msearch.ts',
     'src/http/request/query-params.ts',
@@ -23,7 +22,7 @@ export default {
   testRunner: 'tap',
   tap: {
     testFiles: [
-      'test/unit/search/{cursor,queries,name-sample,similarity,tiered-search}.test.ts',
+      'test/unit/search/{cursor,queries,name-sample,tiered-search}.test.ts',
       'test/unit/snapshot/name-order.test.ts',
       'test/unit/elasticsearch/{msearch,search-pool}.test.ts',
       'test/unit/http/{limits/rate-limit,request/query-params,response/etag}.test.ts',

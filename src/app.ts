@@ -1,5 +1,4 @@
 import Koa, { type Middleware } from 'koa';
-import { accessLog, type OnResponse } from './http/server/access-log.js';
 import { clientAddressReader } from './http/request/client-address.js';
 import {
   RequestState,
@@ -8,11 +7,14 @@ import {
   type RequestServices,
 } from './http/request/request-context.js';
 import type { Logger } from './util/log.js';
-import { createEndpoints, exactPaths, otherPaths, unhandled, type RouteDeps } from './routes/index.js';
+import { createEndpoints, handlerFinder, unhandled, type RouteDeps } from './routes/index.js';
 import { toProblem } from './http/problems/error-to-problem.js';
 import { Problem } from './http/problems/problem.js';
 import { problemResponse, shared } from './http/response/response.js';
 import { send } from './http/response/send.js';
+
+/** Called for every response of the app. The route is that of the request's state, or `none`. */
+type OnResponse = (route: string, status: number, seconds: number) => void;
 
 export interface AppDeps extends RouteDeps {
   log: Logger;
@@ -28,14 +30,26 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
   const endpoints = createEndpoints(deps);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(onResponse, log));
   const services = { readAddress: clientAddressReader(config.trustedProxies), tokens };
-  app.use(respond(exactPaths(endpoints), services, log));
-  app.use(otherPaths(endpoints, config).routes());
+  app.use(respond(handlerFinder(endpoints, config), services, log));
   app.use(unhandled);
   app.on('error', (error: unknown, { headerSent, writable }: Context) => {
     const isLost = headerSent || !writable;
     log[isLost ? 'debug' : 'error']({ err: error }, 'a response could not be sent');
   });
   return app;
+}
+
+function accessLog(onResponse: OnResponse | undefined, log: Logger): Middleware<RequestState> {
+  return async (ctx, next) => {
+    const began = performance.now();
+    await next();
+    const ms = performance.now() - began;
+    const { method, path, status, state } = ctx;
+    // One label for all unknown paths: clients must not be able to create labels.
+    onResponse?.(state.route ?? 'none', status, ms / 1000);
+    // The query is not logged, because it may contain a secret.
+    log.debug({ request_id: state.requestId, method, path, status, ms }, 'request completed');
+  };
 }
 
 /**

@@ -4,9 +4,6 @@ import * as z from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/reason-text.js';
 
-/** A request failed. The message tells the agent the reason and, if the failure is temporary, when to try again. */
-class ApiError extends Error {}
-
 /** Timeout of one request, in milliseconds. The service itself takes a few seconds at most. */
 const TIMEOUT_MS = 10_000;
 
@@ -33,13 +30,16 @@ export class ApiClient {
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
-  /** @throws {ApiError} or the reason of `signal`, if it aborts. */
+  /**
+   * @throws {Error} that tells the agent the reason and, if the failure is temporary, when to try again. If `signal`
+   * aborts, its reason.
+   */
   async get<T>(path: string, params: Params, schema: z.ZodType<T>, signal: AbortSignal) {
     const url = new URL(`./${path}?${new URLSearchParams(params).toString()}`, this.base);
     const { status, headers, text } = await this.#fetch(url, signal);
     const elsewhere = baseOf(headers.get('Location'), url);
     if (elsewhere !== undefined)
-      throw new ApiError(`${this.base.href} redirects to ${elsewhere}: use that as --url`);
+      throw new Error(`${this.base.href} redirects to ${elsewhere}: use that as --url`);
     const body = parseJson(text);
     if (status !== 200) throw this.#failure(status, headers, body);
     const parsed = schema.safeParse(body);
@@ -62,13 +62,11 @@ export class ApiClient {
       signal.throwIfAborted();
       // An error of `fetch` has the reason only in its cause.
       const reason = messageOf(((error as Error).cause ?? error) as Error);
-      throw new ApiError(
-        `${this.base.origin} cannot be reached (${reason}). ${retryIn(DEFAULT_WAIT_SECONDS)}`,
-      );
+      throw new Error(`${this.base.origin} cannot be reached (${reason}). ${retryIn(DEFAULT_WAIT_SECONDS)}`);
     }
   }
 
-  #failure(status: number, headers: Headers, body: unknown): ApiError {
+  #failure(status: number, headers: Headers, body: unknown): Error {
     const isTemporary = TEMPORARY.includes(status);
     const problem = problemSchema.safeParse(body);
     if (!problem.success && !isTemporary) return this.#notTheService();
@@ -80,11 +78,11 @@ export class ApiClient {
     }
     if (isTemporary)
       parts.push(retryIn(retryAfterSeconds(headers.get('Retry-After')) ?? DEFAULT_WAIT_SECONDS));
-    return new ApiError(parts.join('. '));
+    return new Error(parts.join('. '));
   }
 
-  #notTheService(): ApiError {
-    return new ApiError(`${this.base.href} does not respond like a package registry search: check --url`);
+  #notTheService(): Error {
+    return new Error(`${this.base.href} does not respond like a package registry search: check --url`);
   }
 }
 

@@ -15,34 +15,13 @@ import {
 
 const name = z.string().overwrite(trimWhiteSpace);
 
-/**
- * Parses names in a text: a JSON list, or names separated by line breaks or commas. A comma separates names only before
- * a letter or `@`, because versions may follow other commas. Returns other values unchanged.
- */
-function listIn(value: unknown): unknown {
-  if (typeof value !== 'string') return value;
-  const parsed = jsonIn(value);
-  return Array.isArray(parsed)
-    ? parsed
-    : value.split(/\n|,\s*(?=[@\p{L}])/u).filter((line) => trimWhiteSpace(line) !== '');
+/** Parses JSON, because some clients send lists, numbers and booleans as text. Returns other values unchanged. */
+function parsed<T>(schema: z.ZodType<T>) {
+  return z.preprocess((value) => (typeof value === 'string' ? (parseJson(value) ?? value) : value), schema);
 }
 
-/** Also accepts null, and text in any case, because some clients send them. Null and absence mean `fallback`. */
-function lenient<T extends number | boolean | string>(schema: z.ZodType<T>, fallback: T) {
-  const valueOf = (value: unknown) =>
-    (typeof value === 'string' ? jsonIn(value.toLowerCase()) : value) ?? fallback;
-  return z.preprocess(valueOf, schema).prefault(fallback);
-}
-
-function jsonIn(text: string): unknown {
-  const value = parseJson(text);
-  return value === undefined ? text : value;
-}
-
-/** Annotations: a tool only reads, and only from one service. */
-function annotationsOf(title: string) {
-  return { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
-}
+/** A tool only reads, and only from one service. */
+const READING = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
 /** Three tools that read the API of one service. An error of the API becomes an error result of the tool. */
 export function createMcpServer(api: ApiClient, version: string): McpServer {
@@ -60,11 +39,13 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
         'Check names before installing. exists_as: another spelling of `package`. not_checked: missing, not ' +
         'compared (10 a call): ask again.',
       inputSchema: z.object({
-        names: z.preprocess(listIn, z.array(name).min(1).max(MAX_NAMES)),
-        compare_existing: lenient(z.boolean(), false).describe('Also list look-alikes used 100x more'),
+        names: parsed(z.array(name).min(1).max(MAX_NAMES)),
+        compare_existing: parsed(z.boolean())
+          .prefault(false)
+          .describe('Also list look-alikes used 100x more'),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(checkedSchema) }),
-      annotations: annotationsOf('Check package names'),
+      annotations: { title: 'Check package names', ...READING },
     },
     async ({ names, compare_existing }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
@@ -78,11 +59,11 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
       description: 'Find packages by name parts.',
       inputSchema: z.object({
         query: name,
-        limit: lenient(z.int().min(1).max(100), 20),
-        match: lenient(matchSchema, 'contains'),
+        limit: parsed(z.int().min(1).max(100)).prefault(20),
+        match: matchSchema.default('contains'),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(foundSchema), truncated: z.boolean() }),
-      annotations: annotationsOf('Search packages'),
+      annotations: { title: 'Search packages', ...READING },
     },
     async ({ query, limit, match }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
@@ -94,9 +75,9 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
     'similar_packages',
     {
       description: 'Find look-alikes of a name.',
-      inputSchema: z.object({ name, limit: lenient(z.int().min(1).max(50), 10) }),
+      inputSchema: z.object({ name, limit: parsed(z.int().min(1).max(50)).prefault(10) }),
       outputSchema: snapshotSchema.extend({ results: z.array(lookAlikeSchema), truncated: z.boolean() }),
-      annotations: annotationsOf('Find similar names'),
+      annotations: { title: 'Find similar names', ...READING },
     },
     async ({ name, limit }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);

@@ -5,7 +5,6 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { ProxyError, proxyOf } from '../util/proxy.js';
 import { ApiClient } from './api-client.js';
 import { createMcpServer } from './mcp-server.js';
-import { proxiedFetch } from './proxied-fetch.js';
 
 const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
 
@@ -20,10 +19,6 @@ const TOKEN = /^[\x21-\x7e]+$/;
  * with code 2 if the address, the token or the proxy is invalid.
  */
 async function main(args: string[], token: string | undefined): Promise<void> {
-  if (args.some((word) => word === '--help' || word === '-h')) {
-    console.log(USAGE);
-    return;
-  }
   try {
     const base = addressIn(args);
     if (token !== undefined && !TOKEN.test(token)) {
@@ -52,6 +47,20 @@ function addressIn(args: string[]): URL {
     // The usage below explains this error, too.
   }
   throw new UsageError(USAGE);
+}
+
+/**
+ * `fetch` through a proxy. As in downloads, requests to http addresses use no tunnel, because many proxies reject
+ * tunnels to ports other than 443. Exception: if the address of the proxy is https, undici always uses a tunnel. The
+ * `fetch` is from the undici package, because Node does not export the agent of its own `fetch`. The package is loaded
+ * on demand, because loading takes 0.1 s.
+ */
+async function proxiedFetch(proxy: URL): Promise<typeof fetch> {
+  const undici = await import('undici');
+  const dispatcher = new undici.ProxyAgent({ uri: proxy.href, proxyTunnel: false });
+  const send: unknown = (url: URL, init: object) => undici.fetch(url, { ...init, dispatcher });
+  // Node's types of `fetch` are from another version of undici.
+  return send as typeof fetch;
 }
 
 await main(process.argv.slice(2), process.env['BYPASS_TOKEN'] || undefined);

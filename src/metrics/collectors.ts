@@ -2,7 +2,7 @@ import type { Client } from '@elastic/elasticsearch';
 import { expirationOfKey } from '../elasticsearch/api-keys.js';
 import { probeWrites } from '../redis/redis.js';
 import type { SnapshotExports } from '../search/snapshot-exports.js';
-import type { SearchLimiters } from '../search/concurrency-limiter.js';
+import type { ConcurrencyLimiter, SearchLimiters } from '../search/concurrency-limiter.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { HttpServer } from '../http/server/http-server.js';
@@ -25,47 +25,20 @@ export interface Watched {
 
 export function collectors(watched: Watched): Collector[] {
   const { server, exports, cache, snapshots, rebuilds, keys } = watched;
-  const { search, similar } = watched.limiters;
   const { redis, slug, stats } = watched.rateLimits;
   return [
     gauge('connections_open', 'Open client connections', () => server.open),
-    gauge(
-      'connections_max',
-      'Maximum number of open connections: MAX_CONNECTIONS',
-      () => server.maxConnections,
-    ),
-    counter(
-      'connections_refused_total',
-      'Connections closed because MAX_CONNECTIONS were open',
-      () => server.refused,
-    ),
+    gauge('connections_max', 'MAX_CONNECTIONS', () => server.maxConnections),
+    counter('connections_refused_total', 'Connections over MAX_CONNECTIONS', () => server.refused),
 
-    gauge('searches_running', 'Searches in flight', () => search.running),
-    gauge('searches_waiting', 'Queued searches', () => search.waiting),
-    counter('searches_refused_total', 'Searches rejected because the queue was full', () => search.refused),
-    gauge('similar_running', 'Look-alike searches in flight', () => similar.running),
-    gauge('similar_waiting', 'Queued look-alike searches', () => similar.waiting),
-    counter(
-      'similar_refused_total',
-      'Look-alike searches rejected because the queue was full',
-      () => similar.refused,
-    ),
+    ...ofLimiter('searches', 'Searches', watched.limiters.search),
+    ...ofLimiter('similar', 'Look-alike searches', watched.limiters.similar),
 
     gauge('exports_running', 'Exports that are being sent', () => exports.running),
     counter('exports_refused_total', 'Exports rejected because others were running', () => exports.refused),
-    counter(
-      'exports_total',
-      'Exports that have ended: completed, or cut off because a page could not be read (cut_off)',
-      () => exports.outcomes,
-      'outcome',
-    ),
+    counter('exports_total', 'Ended exports; cut_off: one failed', () => exports.outcomes, 'outcome'),
 
-    counter(
-      'cache_requests_total',
-      'Cacheable requests: found in the cache (hit), joined to an equal one in flight (shared), created (miss), or unchanged for the client (not_modified)',
-      () => cache.counts,
-      'outcome',
-    ),
+    counter('cache_requests_total', 'Cacheable requests', () => cache.counts, 'outcome'),
     gauge('cache_bytes', 'Memory of the cached responses', () => cache.bytes),
     gauge('cache_max_bytes', 'Maximum memory of the cached responses: CACHE_MAX_BYTES', () => cache.maxBytes),
 
@@ -99,6 +72,14 @@ export function collectors(watched: Watched): Collector[] {
     ...ofSnapshot(snapshots),
     ...ofRebuilds(rebuilds),
     ofKeys(keys),
+  ];
+}
+
+function ofLimiter(prefix: string, what: string, limiter: ConcurrencyLimiter): Collector[] {
+  return [
+    gauge(`${prefix}_running`, `${what} in flight`, () => limiter.running),
+    gauge(`${prefix}_waiting`, `${what} in the queue`, () => limiter.waiting),
+    counter(`${prefix}_refused_total`, `${what} rejected by a full queue`, () => limiter.refused),
   ];
 }
 

@@ -1,5 +1,8 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { SearchOutcome } from '../elasticsearch/search-pool.js';
+import { HttpServer } from '../http/server/http-server.js';
+import type { Logger } from '../util/log.js';
 
 const PREFIX = 'registry_search_';
 
@@ -89,4 +92,26 @@ function samplesOf(reading: Reading): Sample[] {
   if (reading === undefined) return [];
   if (typeof reading === 'number') return [[reading]];
   return Array.isArray(reading) ? reading : Object.entries(reading).map(([label, n]) => [n, label]);
+}
+
+/** Maximum connections to the metrics port: enough for a few Prometheus servers and people. */
+const MAX_CONNECTIONS = 32;
+
+/** Serves `/metrics` on a separate port, for operators, without rate limits. */
+export function createMetricsServer(metrics: Metrics, log: Logger): HttpServer {
+  return new HttpServer((request, response) => {
+    respond(metrics, request, response).catch((error: unknown) => {
+      log.error({ err: error }, 'the metrics could not be read');
+      response.destroy();
+    });
+  }, MAX_CONNECTIONS);
+}
+
+async function respond(metrics: Metrics, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method !== 'GET' || request.url !== '/metrics') {
+    response.writeHead(404, { 'Content-Type': 'text/plain' }).end('not found: only GET /metrics exists\n');
+    return;
+  }
+  const body = await metrics.registry.metrics();
+  response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(body);
 }

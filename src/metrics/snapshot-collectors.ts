@@ -16,15 +16,6 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
       () => oneOf(SNAPSHOT_STATES, snapshots.state),
       'state',
     ),
-    gauge(
-      'dataset_info',
-      'Format of the dataset that is served',
-      () => {
-        const format = meta()?.built_from.format;
-        return format === undefined ? undefined : { [format]: 1 };
-      },
-      'format',
-    ),
     gauge('snapshot_packages', 'Packages of the snapshot that is served', () => meta()?.total),
     gauge('snapshot_taken_timestamp_seconds', 'When the snapshot that is served was taken', () =>
       toSeconds(meta()?.taken_at),
@@ -61,24 +52,12 @@ export function ofRebuilds(rebuilds: RebuildService): Collector[] {
       'phase',
     ),
     ofState('rebuild_rows', 'Rows read or written by the running rebuild', ({ rows }) => rows),
-    ofState(
-      'rebuild_rows_expected',
-      'Expected rows of the running rebuild, once known',
-      (state) => state.total_rows,
-    ),
+    ofState('rebuild_rows_expected', 'Expected rows, once known', (state) => state.total_rows),
     ofState('rebuild_bytes', 'Bytes received, merged or copied by the running rebuild', ({ bytes }) => bytes),
     ofState('rebuild_bytes_expected', 'Approximate bytes to merge or copy', (state) => state.total_bytes),
     ofState('rebuild_memory_bytes', 'Resident memory of the rebuild process', (state) => state.memory_bytes),
     ofState('rebuild_cpu_seconds', 'CPU time of the rebuild process so far', (state) => state.cpu_seconds),
     counter('rebuilds_total', 'Rebuilds of this process, by outcome', () => rebuilds.counts, 'outcome'),
-    gauge(
-      'rebuild_duration_seconds',
-      'Duration of the last rebuild of this process that built an index',
-      () => {
-        const { started_at: from, ended_at: to = 0 } = rebuilds.lastBuilt ?? {};
-        return from && (to - from) / 1000;
-      },
-    ),
     ofState(
       'rebuild_last_success_timestamp_seconds',
       'When a rebuild of any replica or command last succeeded, with or without changes',

@@ -5,8 +5,8 @@ import type { Context, Handler } from '../http/request/request-context.js';
 import type { BodyResponse } from '../http/response/response.js';
 import type { ResponseCache } from './response-cache.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { SnapshotGoneError, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import type { Chains } from '../snapshot/chains.js';
+import { SnapshotGoneError } from '../snapshot/snapshot-watcher.js';
+import type { Catalog } from '../search/catalog.js';
 
 /** RFC 5861: stale for 5 minutes during revalidation, and for a day while the service is down or responds with 5xx. */
 const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
@@ -31,10 +31,7 @@ export interface SnapshotRead<
 }
 
 /** What a replica knows about snapshots and their changes. */
-interface KnownSnapshots {
-  snapshots: SnapshotWatcher;
-  chains: Chains;
-}
+type KnownSnapshots = Pick<Catalog, 'snapshots' | 'chains'>;
 
 /** Returns a function that creates the handlers of reads. All handlers share the cache. */
 export function snapshotReader(known: KnownSnapshots, cache: ResponseCache) {

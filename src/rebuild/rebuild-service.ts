@@ -47,8 +47,6 @@ export interface RebuildServiceOptions {
 export class RebuildService {
   /** How the last rebuild of this server ended. */
   last: EndedRebuild | undefined;
-  /** The last rebuild of this server that built an index. */
-  lastBuilt: EndedRebuild | undefined;
   #child: ChildProcess | undefined;
   #ended: Promise<EndedRebuild> | undefined;
   #reading: Promise<RebuildState | undefined> | undefined;
@@ -141,7 +139,6 @@ export class RebuildService {
       recorded ?? (await this.#fail(owner, `the rebuild process ended by ${how} while ${state.phase}`));
     this.counts[ended.outcome]++;
     this.last = ended;
-    if (ended.outcome === 'rebuilt') this.lastBuilt = ended;
     await snapshots.refresh();
     // Another one may have begun beside a process that was suspended.
     if (this.#child === child) this.#child = undefined;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
-import { bodyResponse } from '../http/response/response.js';
+import { escapeXml, xmlResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
 import { filterQuery, type NameFilter } from '../search/name-filter.js';
@@ -15,9 +15,6 @@ const CONTENT_TYPE = 'application/atom+xml';
 
 /** Characters that a URL (WHATWG) may have but an IRI (RFC 3987) may not, except brackets in the host and one `#`. */
 const NOT_IRI = /%(?![\da-f]{2})|[[\]\\^`{|}#]/gi;
-
-/** Characters that XML 1.0 forbids, even escaped, and lone surrogates. */
-const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 export const changesFeedOperation: Operation = {
   id: 'getChangesFeed',
@@ -36,10 +33,7 @@ export const changesFeedOperation: Operation = {
 };
 
 /** The feed is always read from the current snapshot. */
-interface FeedQuery {
-  filter: NameFilter | undefined;
-  snapshot?: undefined;
-}
+type FeedQuery = { filter: NameFilter | undefined; snapshot?: undefined };
 
 /** `GET /changes.atom?q=&match=&like=`: the newest added packages, as an Atom feed. */
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {
@@ -49,8 +43,7 @@ export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQu
     async search({ filter }, snapshot, requestId) {
       assertFilterApplies(filter, snapshot);
       const additions = await catalog.additions(snapshot, MAX_ENTRIES, filter, requestId);
-      const feed = Buffer.from(feedOf(slug, snapshot, additions, filter));
-      return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });
+      return xmlResponse(feedOf(slug, snapshot, additions, filter), CONTENT_TYPE);
     },
   };
 }
@@ -111,11 +104,6 @@ function iriOf(url: string): string {
   return href.replace(NOT_IRI, (character, at: number) =>
     at === fragment || (at < path && character !== '%') ? character : encodeURIComponent(character),
   );
-}
-
-/** For text and attributes in double quotes. */
-function escapeXml(text: string): string {
-  return text.replace(NOT_XML, '\uFFFD').replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 /** A name-based UUID of version 8 (RFC 9562): the first bits of a SHA-256. */

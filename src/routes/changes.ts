@@ -7,7 +7,7 @@ import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import type { ChangesSource } from '../snapshot/chains.js';
 import { CHANGES, type Change } from '../snapshot/change-record.js';
-import { COMPARED_FIELDS, comparedMembers, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
+import { comparedMembers, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import { filterParams, filterQuery, type NameFilter } from '../search/name-filter.js';
 import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
@@ -28,24 +28,12 @@ const changesParams = z.object({
   ...nameFilterParams.shape,
 });
 
-/** The fields that may differ while the version is the same, in words. */
-const FIELDS_BESIDES_VERSION = [
-  ...COMPARED_FIELDS.filter((field) => !['no', 'name', 'version'].includes(field)),
-  'no',
-]
-  .map((field) => `\`${field}\``)
-  .join(' or ');
-
 const changeSchema = component('Change', {
   change: z.enum(CHANGES),
   ...comparedMembers(ENTRY_SCHEMAS),
-  previous_version: z
-    .string()
-    .min(1)
-    .optional()
-    .meta({
-      description: `Of an updated package: its version in \`from\`, the same if only ${FIELDS_BESIDES_VERSION} differ.`,
-    }),
+  previous_version: z.string().min(1).optional().meta({
+    description: 'Of an updated package: its version in `from`, the same if only other members differ.',
+  }),
 });
 
 export const changesOperation: Operation = {

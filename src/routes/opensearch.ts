@@ -3,15 +3,13 @@ import * as z from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import type { Handler } from '../http/request/request-context.js';
 import type { PublicUrlReader } from '../http/request/public-url.js';
-import { bodyResponse } from '../http/response/response.js';
+import { escapeXml, xmlResponse } from '../http/response/response.js';
 import { SUGGESTIONS_TYPE } from './suggest.js';
 
 const CONTENT_TYPE = 'application/opensearchdescription+xml';
 
-/** Maximum length of a `ShortName` in OpenSearch 1.1, and of the beginning and the hash of a longer slug. */
+/** Maximum length of a `ShortName` in OpenSearch 1.1. */
 const MAX_SHORT_NAME = 16;
-const BEGINNING = 9;
-const HASH = 6;
 
 export const openSearchOperation: Operation = {
   id: 'getOpenSearchDescription',
@@ -28,23 +26,20 @@ export const openSearchOperation: Operation = {
 
 /** `GET /opensearch.xml`: lets browsers search from the address bar. */
 export function openSearch(slug: string, publicUrlOf: PublicUrlReader): Handler {
-  return ({ req }) =>
-    bodyResponse(Buffer.from(describe(slug, publicUrlOf(req))), {
-      'Content-Type': `${CONTENT_TYPE}; charset=utf-8`,
-      // The body depends on headers of the request.
-      'Cache-Control': 'no-cache',
-    });
+  // The body depends on headers of the request.
+  const headers = { 'Cache-Control': 'no-cache' };
+  return ({ req }) => xmlResponse(describe(slug, publicUrlOf(req)), CONTENT_TYPE, headers);
 }
 
 /** A name for each slug. Browsers offer the engine of a link until they know one with the title of the link. */
 export function shortNameOf(slug: string): string {
   if (slug.length <= MAX_SHORT_NAME) return slug;
-  // No slug has a tilde.
-  return `${slug.slice(0, BEGINNING)}~${hash('sha1', slug, 'base64url').slice(0, HASH)}`;
+  // 9 + 1 + 6 characters. No slug has a tilde.
+  return `${slug.slice(0, 9)}~${hash('sha1', slug, 'base64url').slice(0, 6)}`;
 }
 
 function describe(slug: string, base: string): string {
-  const address = escapeForTemplate(base);
+  const address = escapeXml(base);
   return `<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
   <ShortName>${shortNameOf(slug)}</ShortName>
@@ -58,14 +53,4 @@ function describe(slug: string, base: string): string {
   <OutputEncoding>UTF-8</OutputEncoding>
 </OpenSearchDescription>
 `;
-}
-
-/** Escapes a URL for a URL template in XML. A host may contain `&`. Braces would enclose a parameter. */
-function escapeForTemplate(url: string): string {
-  return url
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll('{', '%7B')
-    .replaceAll('}', '%7D');
 }

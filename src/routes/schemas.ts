@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { component } from '../http/openapi/components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
-import { MATCHES } from '../search/match.js';
+import { MATCHES } from '../search/name-filter.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 import { ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';

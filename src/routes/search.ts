@@ -5,7 +5,7 @@ import { invalidParameter, memoized, parseParams } from '../http/request/query-p
 import { bodyResponse, linkHeader } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import type { Match } from '../search/match.js';
+import type { Match } from '../search/name-filter.js';
 import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
 import { writeResponseBody } from '../snapshot/package-document.js';
 import { cursorAfter, MAX_TOTAL, type SearchResults } from '../search/tiered-search.js';
@@ -95,12 +95,8 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return { ...query, cursor, after };
     }),
-    key: ({ q, limit, match, sort, total, cursor }) => {
-      const order = sort === 'weight' ? 'weight ' : '';
-      const matching = match === 'contains' ? '' : `${match} `;
-      const counted = total === 'true' ? 'total ' : '';
-      return `search ${order}${matching}${counted}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
-    },
+    key: ({ q, limit, match, sort = 'name', total, cursor = '' }) =>
+      `search ${sort} ${match} ${total} ${cursor} ${limit} ${q}`,
     async search({ q, limit, match, sort, total, after }, snapshot, requestId) {
       assertSearchable(q, match, snapshot);
       const byWeight = sort === 'weight';

@@ -9,19 +9,12 @@ import { etagOf, matches } from '../http/response/etag.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 
-/** Units of an age and their lengths in milliseconds, the longest first. */
-const UNITS = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
-] as const;
-
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);
   return {
     id: 'getStats',
     tag: 'Service',
-    summary: 'The number of packages, their registry, and the age of the snapshot',
+    summary: 'The number of packages, their registry, and the time of the snapshot',
     description: `The first member is \`${total}\`: its middle word is the short name of the registry.`,
     response: {
       description: 'The current snapshot.',
@@ -44,7 +37,7 @@ export function statsOperation(slug: string): Operation {
       example: {
         [total]: 63666,
         source: 'tracker.debian.org',
-        note: noteOf('2026-01-02T03:04:05.678Z', Date.parse('2026-01-04T03:04:05.678Z')),
+        note: noteOf('2026-01-02T03:04:05.678Z'),
         taken_at: '2026-01-02T03:04:05.678Z',
       },
       headers: ['X-Snapshot', 'Last-Modified', 'X-Snapshot-Changes'],
@@ -66,9 +59,7 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
     const served = snapshots.served();
     const { id, index, meta } = served;
     const { total, source, taken_at, has_weights, name_rule } = meta;
-    const note = noteOf(taken_at, Date.now());
-    // The note changes while the index stays the same.
-    const etag = etagOf(index, `stats ${note}`);
+    const etag = etagOf(index, 'stats');
     const counts = changeCounts(meta);
     const headers = {
       'Cache-Control': 'no-cache',
@@ -81,7 +72,7 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
     const stats = {
       [totalOf(slug)]: total,
       source,
-      note,
+      note: noteOf(taken_at),
       taken_at,
       ...(has_weights && { has_weights }),
       ...(name_rule !== 'exact' && { name_rule }),
@@ -90,16 +81,6 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   };
 }
 
-function noteOf(takenAt: string, now: number): string {
-  const age = ageInWords(now - Date.parse(takenAt));
-  return `The data is a snapshot that is updated periodically; this one was taken at ${takenAt}, ${age}.`;
-}
-
-/** @param age in milliseconds; negative if the clock of the dataset's server is ahead. */
-function ageInWords(age: number): string {
-  const found = UNITS.find(([, length]) => age >= length);
-  if (found === undefined) return 'less than a minute ago';
-  const [unit, length] = found;
-  const count = Math.floor(age / length);
-  return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
+function noteOf(takenAt: string): string {
+  return `The data is a snapshot that is updated periodically; this one was taken at ${takenAt}.`;
 }

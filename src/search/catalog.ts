@@ -2,7 +2,6 @@ import { SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchLimiters } from './concurrency-limiter.js';
-import { maxDistance } from './similarity.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
@@ -147,7 +146,7 @@ export class Catalog {
     requestId: string,
   ): Promise<SearchResults> {
     const { index, meta } = snapshot;
-    const bodies = similarNames(name, maxDistance(name), limit + 1, byWeight && meta.has_weights);
+    const bodies = similarNames(name, limit + 1, byWeight && meta.has_weights);
     const hits = await this.#run(index, { requestId, limit, name }, (run) => run(bodies), true);
     let room = limit;
     const groups = DISTANCES.map((member, distance): EntryGroup => {

@@ -9,14 +9,13 @@ const SIMILAR_PER_NODE = 1;
 /** Maximum number of queued look-alike searches: about half a second of work. */
 const MAX_WAITING_SIMILAR = 32;
 
-/** Limits of a replica. Look-alike searches cost much more than other searches and must not displace them. */
-export interface SearchLimiters {
-  search: ConcurrencyLimiter;
-  similar: ConcurrencyLimiter;
-}
+export type SearchLimiters = ReturnType<typeof createSearchLimiters>;
 
-/** @param nodes number of Elasticsearch nodes. */
-export function createSearchLimiters(nodes: number): SearchLimiters {
+/**
+ * Limits of a replica. Look-alike searches cost much more than other searches and must not displace them.
+ * @param nodes number of Elasticsearch nodes.
+ */
+export function createSearchLimiters(nodes: number) {
   return {
     search: new ConcurrencyLimiter({ running: CONNECTIONS_PER_NODE * nodes, waiting: MAX_WAITING_SEARCHES }),
     similar: new ConcurrencyLimiter({ running: SIMILAR_PER_NODE * nodes, waiting: MAX_WAITING_SIMILAR }),

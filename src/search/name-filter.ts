@@ -1,5 +1,9 @@
 import { unifySeparators, type NameRule } from '../util/name-rule.js';
-import type { Match } from './match.js';
+
+/** How names match a query: they contain it, start with it, equal it, or contain each of its words. */
+export const MATCHES = ['contains', 'prefix', 'exact', 'words'] as const;
+
+export type Match = (typeof MATCHES)[number];
 
 /** Selects the names that match `q` as in a search, or all look-alikes of `like`, without `like` itself. */
 export type NameFilter = { q: string; match: Match } | { like: string };

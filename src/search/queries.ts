@@ -2,7 +2,6 @@ import type { NameRule } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { NameFilter } from './name-filter.js';
-import { lengthWithoutSeparators, maxDistance } from './similarity.js';
 import { wordsOf } from '../util/typed-text.js';
 import { EXACT_CLAUSE, type SearchBody } from '../elasticsearch/msearch.js';
 import {
@@ -23,6 +22,9 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /** Highest weight first. Weights are indexed, so a search skips packages with lower weights than its hits. */
 const BY_WEIGHT: Query = { weight: 'desc' };
+
+/** Separators, which people confuse or forget. Distances ignore them, as `fold` in mappings/packages.json does. */
+const SEPARATORS = /[-_. ]/g;
 
 /** A suffix that sorts after every possible continuation of a name. */
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
@@ -159,13 +161,24 @@ export function packagesNamed(names: readonly string[], nameRule: NameRule): Sea
   return hitsOf(names.length, { query: { bool: { filter } } });
 }
 
+/** One edit changes a short name more. The index also lower-cases names, which does not change the length. */
+function maxDistance(name: string): 0 | 1 | 2 {
+  const length = lengthWithoutSeparators(name);
+  if (length <= 2) return 0;
+  return length <= 5 ? 1 : 2;
+}
+
+function lengthWithoutSeparators(name: string): number {
+  return codePoints(name.replace(SEPARATORS, '')).length;
+}
+
 /**
- * One search for each distance up to `distance`. The index folds the name in the same way as stored names. The default
+ * One search for each distance of look-alikes. The index folds the name in the same way as stored names. The default
  * rewrite, unlike `constant_score`, limits the number of matching terms, so `fuzzy` would miss names.
  */
-export function similarNames(name: string, distance: number, size: number, byWeight = false): SearchBody[] {
+export function similarNames(name: string, size: number, byWeight = false): SearchBody[] {
   const itself = { term: { name } };
-  return Array.from({ length: distance + 1 }, (_, edits) => ({
+  return Array.from({ length: maxDistance(name) + 1 }, (_, edits) => ({
     ...orderedPage(size, ...(byWeight ? [BY_WEIGHT] : [])),
     query: {
       bool: {

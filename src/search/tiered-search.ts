@@ -1,7 +1,7 @@
 import type { SearchBody, Hits } from '../elasticsearch/msearch.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
-import type { Match } from './match.js';
+import type { Match } from './name-filter.js';
 import { exactNames, searchTiers, searchTiersByWeight, wordTiers } from './queries.js';
 import { wordsOf } from '../util/typed-text.js';
 

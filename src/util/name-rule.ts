@@ -38,11 +38,3 @@ function lowerCaseOf(codePoint: string): string {
   const [first = codePoint] = codePoint.toLowerCase();
   return first;
 }
-
-/** A compared character is a code point, or separators that are replaced by one `-`. */
-export function comparedCharacters(rule: NameRule, text: string): string[] {
-  const pattern = SEPARATORS[rule];
-  return pattern === undefined
-    ? Array.from(text)
-    : (text.match(new RegExp(`${pattern.source}|.`, 'gsu')) ?? []);
-}

@@ -1,5 +1,3 @@
-type Child = Node | string;
-
 export function byId(id: string): HTMLElement {
   return document.getElementById(id) as HTMLElement;
 }
@@ -8,7 +6,7 @@ export function byId(id: string): HTMLElement {
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, string> = {},
-  ...children: Child[]
+  ...children: (Node | string)[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);

@@ -15,3 +15,14 @@ export function formatCompact(count: number): string {
 export function pluralize(count: number, thing: string): string {
   return `${formatNumber(count)} ${thing}${count === 1 ? '' : 's'}`;
 }
+
+/**
+ * Splits a name at the words that it contains, regardless of case: these are the parts at odd indices. Separators match
+ * each other, because the name rule of the registry may unify them.
+ */
+export function splitAtWords(name: string, words: readonly string[]): string[] {
+  if (words.length === 0) return [name];
+  const escaped = words.map((word) => word.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&'));
+  const patterns = escaped.map((word) => word.replace(/(?:[-_]|\\\.)+/g, '[-_.]+'));
+  return name.split(new RegExp(`(${patterns.join('|')})`, 'giu'));
+}

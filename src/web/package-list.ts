@@ -1,8 +1,7 @@
 import type { PackageEntry } from '../snapshot/package-fields.js';
 import type { TypedQuery } from '../util/typed-text.js';
 import { element } from './dom.js';
-import { formatCompact, pluralize } from './format.js';
-import { highlight } from './highlight.js';
+import { formatCompact, pluralize, splitAtWords } from './format.js';
 import { INITIAL_LIMIT, toUrl, type Sort, type View } from './url-state.js';
 
 /** Packages that link to the registry. @param words are highlighted in their names. */
@@ -11,7 +10,9 @@ export function packageList(
   words: readonly string[] = [],
 ): HTMLUListElement {
   const links = packages.map(({ name, version, url, description, weight }) => {
-    const parts = highlight(name, words).map(({ text, found }) => (found ? element('mark', {}, text) : text));
+    const parts = splitAtWords(name, words).map((text, i) =>
+      i % 2 === 1 ? element('mark', {}, text) : text,
+    );
     return element(
       'a',
       { href: url, rel: 'noopener' },

@@ -6,7 +6,7 @@ import { hideError, showError } from './error-banner.js';
 import { listenToKeys } from './keyboard.js';
 import { showMatches } from './matches.js';
 import { display, focusPackage, isBusy, markBusy } from './results.js';
-import { refreshSnapshot } from './snapshot-bar.js';
+import { showSnapshot } from './snapshot-bar.js';
 import { INITIAL_LIMIT, parseUrl, titleOf, type Sort, type View } from './url-state.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 
@@ -34,7 +34,7 @@ async function show(pauseMs = 0): Promise<void> {
   hideError();
   try {
     await pause(pauseMs, signal);
-    void refreshSnapshot();
+    void showSnapshot();
     await ('query' in shown ? showMatches(shown, signal) : showPage(shown.page, signal));
   } catch (error) {
     if (signal.aborted) return;

@@ -86,7 +86,6 @@ describe('Observability:', function () {
       expect(first.sum('engine_state', { state: 'present' })).to.equal(1);
       expect(first.sum('engine_state')).to.equal(1);
       expect(first.sum('snapshot_packages')).to.equal(3);
-      expect(first.all('dataset_info').map(({ labels }) => labels['format'])).to.deep.equal(['csv']);
       for (const name of ['built', 'taken'])
         expect(first.sum(`snapshot_${name}_timestamp_seconds`), name).to.be.closeTo(now, 60);
       expect(first.sum('rebuild_phase')).to.equal(0);
@@ -110,7 +109,6 @@ describe('Observability:', function () {
       const added = packagesNamed(['1', '2', '3', 'delta']).slice(3);
       const { grown, after } = await rebuild(toCsv([...PACKAGES, ...added]));
       expect(grown('rebuilds_total', { outcome: 'rebuilt' })).to.equal(1);
-      expect(after.sum('rebuild_duration_seconds')).to.be.within(0.05, 60);
       expect(after.sum('rebuild_last_success_timestamp_seconds')).to.be.closeTo(Date.now() / 1000, 60);
       expect(after.all('rebuild_last_failure_timestamp_seconds')).to.deep.equal([]);
       expect(after.sum('snapshot_packages')).to.equal(4);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { MATCHES, type Match } from '../../src/search/match.js';
+import { MATCHES, type Match } from '../../src/search/name-filter.js';
 import { NAME_RULES, type NameRule } from '../../src/util/name-rule.js';
 import { codePoints, trimWhiteSpace } from '../../src/util/unicode.js';
 import { AWKWARD_NAMES } from '../fixtures/awkward-names.js';

@@ -4,7 +4,7 @@ import { changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { Oracle } from '../fixtures/search-oracle.js';
 import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
-import type { Match } from '../../src/search/match.js';
+import type { Match } from '../../src/search/name-filter.js';
 import { rollBack } from '../../src/publish/rollback.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto';
 
 /** Validity of a token, in seconds. */
 export const BYPASS_SECONDS = 3600;
@@ -11,23 +11,22 @@ const TOKEN = /^(\d{1,12}):([\w-]{43})$/;
 
 /** Signs and verifies tokens: `<unix_seconds>:<signature>`. The signature is the HMAC-SHA256 of the seconds. */
 export class BypassTokens {
-  readonly #key: Buffer | undefined;
+  readonly #key: Buffer;
 
   /**
-   * @param secret `BYPASS_SECRET`; without it, no token is valid.
+   * @param secret `BYPASS_SECRET`; without it, a random one: no token is valid.
    * @param slug of the registry. The key is derived from secret and slug, so tokens of other registries are invalid.
    * @param now the clock, in milliseconds.
    */
   constructor(
-    secret: string | undefined,
+    secret: string = randomUUID(),
     slug: string,
     private readonly now: () => number = Date.now,
   ) {
-    if (secret === undefined) return;
     this.#key = Buffer.from(hkdfSync('sha256', secret, '', `bypass-token/${slug}`, 32));
   }
 
-  /** Issues a token that is valid from now. @throws {Error} without a secret. */
+  /** Issues a token that is valid from now. */
   issue(): string {
     const issuedAt = this.#seconds();
     return `${issuedAt}:${this.#sign(String(issuedAt))}`;
@@ -38,7 +37,6 @@ export class BypassTokens {
    * than the clock skew.
    */
   secondsLeft(token: string): number {
-    if (this.#key === undefined) return 0;
     const [, issuedAt, signature] = TOKEN.exec(token) ?? [];
     if (issuedAt === undefined || signature === undefined) return 0;
     // Compares the encoded texts, because several texts decode to the same bytes.
@@ -53,7 +51,6 @@ export class BypassTokens {
   }
 
   #sign(text: string): string {
-    if (this.#key === undefined) throw new Error('no bypass secret is configured');
     return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 }

@@ -1,7 +1,6 @@
 import type * as z from 'zod';
-import { OpenApiComponents, type Json, type ProblemMembers } from './components.js';
+import { OpenApiComponents, type HeaderName, type Json, type ProblemMembers } from './components.js';
 import { PROBLEMS, type Problem, type ProblemCode } from '../problems/problem.js';
-import type { HeaderName } from '../response/response-headers.js';
 import type { BodyResponse } from '../response/response.js';
 
 /** A response other than a problem. */

@@ -9,14 +9,9 @@ const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 /** Maximum number of parameters. `/lookup` accepts the most: 100 names. */
 const MAX_PARAMETERS = 128;
 
-const ASCII_ESCAPE = /%([0-7][\da-f])/gi;
-
-/** The name of a `name=value` pair. Only ASCII is decoded, because the names of all parameters are ASCII. */
+/** The name of a `name=value` pair. No parameter has the empty name. */
 function nameOf(pair: string): string {
-  const end = pair.indexOf('=');
-  const name = end === -1 ? pair : pair.slice(0, end);
-  if (!name.includes('%')) return name;
-  return name.replace(ASCII_ESCAPE, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return decode(pair.replace(/=.*/s, '')) ?? '';
 }
 
 /** A `%` without two hex digits is literal. @returns undefined if the bytes are not UTF-8. */
@@ -40,8 +35,8 @@ export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
   querystring: string,
 ): z.output<Schema> {
-  // Parameters outside the schema cost almost nothing. A leading `?` is ignored (WHATWG).
-  const pairs = querystring.replace(/^\?/, '').split('&');
+  // Parameters outside the schema cost almost nothing.
+  const pairs = querystring.split('&');
   const known = pairs.filter((pair) => Object.hasOwn(schema.shape, nameOf(pair))).slice(0, MAX_PARAMETERS);
   const values: Record<string, string | string[]> = {};
   for (const [name, shape] of Object.entries(schema.shape)) {
@@ -73,10 +68,9 @@ export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: s
   // Node decodes bytes beyond ASCII as Latin-1; their real encoding is unknown.
   const decoded = NOT_ASCII.test(encoded) ? undefined : decode(encoded);
   if (decoded === undefined) throw invalidParameter(name, NOT_UTF8);
-  const parsed = schema.safeParse(decoded);
-  if (parsed.success) return parsed.data;
-  const [{ message }] = parsed.error.issues as [z.core.$ZodIssue];
-  throw invalidParameter(name, message);
+  const { data, error } = schema.safeParse(decoded);
+  if (data === undefined) throw invalidParameter(name, error?.issues[0]?.message ?? '');
+  return data;
 }
 
 /** Maximum number and length of the memoized query strings. */

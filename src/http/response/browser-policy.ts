@@ -47,11 +47,6 @@ export const CLOSED: ReadonlyMap<string, string> = new Map([
   ['/pypi', 'POST'],
 ]);
 
-/** Whether scripts of any origin may read responses at a path, including errors. */
-function isOpen(path: string): boolean {
-  return !CLOSED.has(path);
-}
-
 const FIELDS = {
   page: fieldsOf(PAGE),
   documentation: fieldsOf(DOCUMENTATION),
@@ -64,7 +59,8 @@ const FIELDS = {
 
 /** @param status with 304, there are no security headers, because the response in the browser's cache has them. */
 export function policyFields(path: string, status: number, isPage = false): HeaderFields {
-  const isReadable = !isPage && isOpen(path);
+  // Scripts of any origin may read the responses of all other paths, including errors.
+  const isReadable = !isPage && !CLOSED.has(path);
   if (status === 304) return isReadable ? FIELDS.openNotModified : FIELDS.notModified;
   if (isPage) return path === '/docs' ? FIELDS.documentation : FIELDS.page;
   return isReadable ? FIELDS.open : FIELDS.closed;

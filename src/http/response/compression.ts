@@ -2,33 +2,29 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { bodyResponse, type BodyResponse } from './response.js';
 
-/** Values of `Content-Encoding`, the best first. Browsers give them equal weights, so the first is used. */
+/** Values of `Content-Encoding`, the best first. */
 const ENCODINGS = ['br', 'gzip'] as const;
 
 export type Encoding = (typeof ENCODINGS)[number];
 
+/** The end of an item with the weight 0 (RFC 9110, section 12.4.2). */
+const REFUSED = /;\s*q=0(?:\.0*)?\s*$/;
+
 const brotliAsync = promisify(brotliCompress);
 const gzipAsync = promisify(gzip);
 
-/** The encoding with the highest weight (RFC 9110, section 12.5.3). @param encodings the best first. */
-export function encodingFor(
-  accepted: string | undefined,
-  encodings: readonly Encoding[] = ENCODINGS,
-): Encoding | undefined {
-  if (!accepted) return undefined;
-  const weights = new Map<string, number>();
-  for (const item of accepted.toLowerCase().split(',')) {
-    const [name = '', weight = '1'] = item.split(/;\s*q=/);
-    weights.set(name.trim(), Number(weight));
-  }
-  const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
-  let best: Encoding | undefined;
-  let bestWeight = weights.get('identity') ?? 0;
-  for (const encoding of encodings) {
-    const weight = weightOf(encoding);
-    if (weight > bestWeight) [best, bestWeight] = [encoding, weight];
-  }
-  return best;
+/**
+ * The first encoding that a client accepts. Of the weights in `Accept-Encoding`, only 0 counts.
+ * @param encodings the best first.
+ */
+export function encodingFor(accepted = '', encodings: readonly Encoding[] = ENCODINGS): Encoding | undefined {
+  if (accepted === '') return undefined;
+  const items = accepted
+    .toLowerCase()
+    .split(',')
+    .filter((item) => !REFUSED.test(item));
+  const names = items.map((item) => item.split(';', 1)[0]?.trim());
+  return encodings.find((encoding) => names.includes(encoding));
 }
 
 /** Compresses outside of the event loop. @param quality of Brotli: 5 compresses well, in a tenth of the time of 11. */

@@ -25,6 +25,9 @@ export const NO_STORE: ResponseHeaders = { 'Cache-Control': 'no-store' };
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** Characters that XML 1.0 forbids, even escaped, and lone surrogates. */
+const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
+
 /** @param body JSON, unless `headers` has another `Content-Type`. */
 export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status = 200): BodyResponse {
   const length = String(body.length);
@@ -38,6 +41,18 @@ export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?:
 export function problemResponse({ status, headers, body }: Problem): BodyResponse {
   const type = { 'Content-Type': 'application/problem+json' };
   return jsonResponse(body, { ...NO_STORE, ...type, ...headers }, status);
+}
+
+/** @param type the content type without a character set. */
+export function xmlResponse(xml: string, type: string, headers?: ResponseHeaders): BodyResponse {
+  return bodyResponse(Buffer.from(xml), { ...headers, 'Content-Type': `${type}; charset=utf-8` });
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+/** For text and attributes in double quotes. */
+export function escapeXml(text: string): string {
+  return text.replace(NOT_XML, '\uFFFD').replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
 }
 
 type Relation = 'first' | 'prev' | 'next' | 'last';

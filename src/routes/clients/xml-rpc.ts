@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../../http/problems/problem.js';
-import { bodyResponse, NO_STORE, type BodyResponse } from '../../http/response/response.js';
+import { escapeXml, NO_STORE, xmlResponse, type BodyResponse } from '../../http/response/response.js';
 
 export const MAX_CALL_BYTES = 64 * 1024;
 
@@ -66,33 +66,24 @@ export function invalidCall(fault: string): Problem {
 
 /** A fault has the status 200: pip ends with a traceback at any other. */
 export function faultResponse({ status, message }: Problem): BodyResponse {
-  return xmlResponse(`<fault>${struct({ faultCode: status, faultString: message })}</fault>`);
+  return answer(`<fault>${struct({ faultCode: status, faultString: message })}</fault>`);
 }
 
 export function arrayResponse(structs: readonly Record<string, string>[]): BodyResponse {
   const data = `<data>${structs.map(struct).join('\n')}</data>`;
-  return xmlResponse(`<params><param><value><array>${data}</array></value></param></params>`);
+  return answer(`<params><param><value><array>${data}</array></value></param></params>`);
 }
 
-function xmlResponse(content: string): BodyResponse {
+function answer(content: string): BodyResponse {
   const xml = `<?xml version="1.0"?><methodResponse>${content}</methodResponse>`;
-  return bodyResponse(Buffer.from(xml), { ...NO_STORE, 'Content-Type': 'text/xml; charset=utf-8' });
+  return xmlResponse(xml, 'text/xml', NO_STORE);
 }
 
 /** A value without a type is a string. */
 function struct(members: Readonly<Record<string, string | number>>): string {
   const written = Object.entries(members).map(([name, member]) => {
-    const value = typeof member === 'number' ? `<int>${member}</int>` : escape(member);
+    const value = typeof member === 'number' ? `<int>${member}</int>` : escapeXml(member);
     return `<member><name>${name}</name><value>${value}</value></member>`;
   });
   return `<value><struct>${written.join('')}</struct></value>`;
-}
-
-/** Characters that XML 1.0 does not allow become U+FFFD. */
-function escape(text: string): string {
-  return text
-    .replace(/[^\t\n\r -\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;');
 }

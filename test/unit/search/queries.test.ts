@@ -170,20 +170,35 @@ describe('packagesNamed', () => {
 });
 
 describe('similarNames', () => {
-  const fuzzy = (fuzziness: number) => ({
-    fuzzy: { 'name.fold': { value: 'a-B', fuzziness, transpositions: true, rewrite: 'constant_score' } },
-  });
-  const exact = { term: { 'name.fold': 'a-B' } };
-  const itself = { term: { name: 'a-B' } };
-  const queries = [
-    { bool: { filter: exact, must_not: [itself] } },
-    { bool: { filter: fuzzy(1), must_not: [itself, exact] } },
-    { bool: { filter: fuzzy(2), must_not: [itself, fuzzy(1)] } },
-  ];
+  const queriesFor = (value: string) => {
+    const fuzzy = (fuzziness: number) => ({
+      fuzzy: { 'name.fold': { value, fuzziness, transpositions: true, rewrite: 'constant_score' } },
+    });
+    const exact = { term: { 'name.fold': value } };
+    const itself = { term: { name: value } };
+    return [
+      { bool: { filter: exact, must_not: [itself] } },
+      { bool: { filter: fuzzy(1), must_not: [itself, exact] } },
+      { bool: { filter: fuzzy(2), must_not: [itself, fuzzy(1)] } },
+    ];
+  };
+  const distance = (name: string) => similarNames(name, 9).length - 1;
 
   it('queries each distance separately without the name itself', () => {
-    expect(similarNames('a-B', 2, 9)).to.deep.equal(queries.map((query) => ({ ...BY_NAME, query })));
-    expect(similarNames('a-B', 0, 9, true)).to.deep.equal([{ ...BY_WEIGHT, query: queries[0] }]);
+    const name = 'a-Bcdefg';
+    const found = similarNames(name, 9);
+    expect(found).to.deep.equal(queriesFor(name).map((query) => ({ ...BY_NAME, query })));
+    expect(similarNames('a-B', 9, true)).to.deep.equal([{ ...BY_WEIGHT, query: queriesFor('a-B')[0] }]);
+  });
+
+  it('allows a distance that grows with the length in code points', () => {
+    const distances = Array.from({ length: 8 }, (_, length) => distance('🚀'.repeat(length)));
+    expect(distances).to.deep.equal([0, 0, 0, 1, 1, 1, 2, 2]);
+  });
+
+  it('does not count separators', () => {
+    const names = ['a-_. b', 'a-_. bc', '--abcde--', '--abcdef', '-.-', 'a\u00A0b'];
+    expect(names.map(distance)).to.deep.equal([0, 1, 1, 2, 0, 1]);
   });
 });
 
