@@ -7,7 +7,7 @@ import {
   type RequestServices,
 } from './http/request/request-context.js';
 import type { Logger } from './util/log.js';
-import { createEndpoints, handlerFinder, unhandled, type RouteDeps } from './routes/index.js';
+import { createEndpoints, exactPaths, otherPaths, unhandled, type RouteDeps } from './routes/index.js';
 import { toProblem } from './http/problems/error-to-problem.js';
 import { Problem } from './http/problems/problem.js';
 import { problemResponse, shared } from './http/response/response.js';
@@ -30,7 +30,8 @@ export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestSta
   const endpoints = createEndpoints(deps);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(onResponse, log));
   const services = { readAddress: clientAddressReader(config.trustedProxies), tokens };
-  app.use(respond(handlerFinder(endpoints, config), services, log));
+  app.use(respond(exactPaths(endpoints), services, log));
+  app.use(otherPaths(endpoints, config).routes());
   app.use(unhandled);
   app.on('error', (error: unknown, { headerSent, writable }: Context) => {
     const isLost = headerSent || !writable;
