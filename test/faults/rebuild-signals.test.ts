@@ -1,10 +1,20 @@
 import type { ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { toCsv } from '../support/datasets.js';
-import { EngineProxy, isBulk, isCreation, isFlip, isMerge, type Matches } from '../support/engine-proxy.js';
+import {
+  EngineProxy,
+  isBulk,
+  isCreation,
+  isFlip,
+  isMerge,
+  isRelease,
+  type Matches,
+} from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
+import { HANG_SECONDS, LOCK_WAIT_SECONDS } from '../support/long-runs.js';
 import { isRunning, rebuildsOf } from '../support/rebuild-processes.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
 import { REBUILD, request, SHARED_PACKAGES, useService } from '../support/service.js';
@@ -31,6 +41,7 @@ const LOADING: Point = ['loading', 'before', isBulk];
 const FLIPPING: Point = ['flipping', 'before', isFlip];
 const FLIPPED: Point = ['flipping, after the request', 'after', isFlip];
 const PRUNING: Point = ['pruning', 'before', isPruning];
+const RELEASING: Point = ['releasing the lock', 'before', isRelease];
 const ALL: readonly Point[] = [
   DOWNLOADING,
   ['creating, after checking', 'before', isCreation],
@@ -57,7 +68,7 @@ interface Begun {
 }
 
 describe('A rebuild', function () {
-  this.timeout(240_000);
+  this.timeout(240_000 + ALL.length * LOCK_WAIT_SECONDS * 1000);
   const suite = useService(
     () => OLD,
     () => UNCACHED,
@@ -226,6 +237,19 @@ describe('A rebuild', function () {
         expect(isSuccess, point[0]).to.equal(hasFlipped(point));
       }
     });
+
+  it(`succeeds although Elasticsearch hangs for ${HANG_SECONDS} seconds`, async () => {
+    for (const point of [LOADING, FLIPPED, RELEASING]) {
+      const { begun, release } = await rebuildUntil(point, byCommand);
+      const hanging = proxy.hang();
+      await pause(HANG_SECONDS * 1000);
+      release();
+      hanging.release();
+      expect(await begun.end(), point[0]).to.equal('0');
+      const { failure } = await rebuildElsewhere(point[0]);
+      expect(failure, point[0]).to.equal(undefined);
+    }
+  });
 
   it('is not undone by a rollback that was suspended', async () => {
     await suite.publish(OLD);
