@@ -27,7 +27,7 @@ const SEARCH_MS = 2000;
 
 /** Fills a node with indices, so that new ones are allocated to other nodes. */
 async function burden({ elasticsearch, slug }: Service, { name }: ClusterNode): Promise<void> {
-  for (let i = 0; i < 6; i++) {
+  for (let i = 0; i < 9; i++) {
     await elasticsearch.indices.create({
       index: `${slug}-burden-${name}-${newSlug()}`,
       settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': name },
