@@ -8,6 +8,9 @@ import { waitFor } from './wait-for.js';
 /** How long a lock lasts after its last report, as documented, in milliseconds. */
 const LOCK_MS = 30_000;
 
+/** How often to look whether it has expired, in milliseconds. */
+const POLL_MS = 500;
+
 /** Starts another replica of a suite's service in a child process. */
 export function spawnReplica(suite: SuiteService, env: Record<string, string> = {}): SpawnedCli {
   return new SpawnedCli('main', {
@@ -32,13 +35,12 @@ export async function endLock({ slug, elasticsearch }: Service): Promise<void> {
     return (_source?.expires_at ?? 0) - Date.now();
   };
   expect(await remainingMs(), 'milliseconds until the lock expires').to.be.within(1, LOCK_MS);
-  if (LOCK_WAIT_SECONDS === 0)
-    await elasticsearch.update({
-      ...state,
-      doc: { owner: 'has ended', expires_at: 1 },
-      retry_on_conflict: 5,
-    });
+  if (LOCK_WAIT_SECONDS === 0) {
+    const doc = { owner: 'has ended', expires_at: 1 };
+    await elasticsearch.update({ ...state, doc, retry_on_conflict: 5 });
+    return;
+  }
   // The clock of Elasticsearch advances in steps of 0.2 seconds.
-  else
-    await waitFor(async () => (await remainingMs()) < -300, 'the lock to expire', LOCK_WAIT_SECONDS * 1000);
+  const hasExpired = async () => (await remainingMs()) < -300;
+  await waitFor(hasExpired, 'the lock to expire', LOCK_WAIT_SECONDS * 1000, POLL_MS);
 }
