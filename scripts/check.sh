@@ -36,10 +36,12 @@ if [ "${1:-}" = nightly ]; then
   run cluster npm test --silent -- cluster
   run names env RULE_SEARCHES=2000 npx mocha test/integration/{search-oracle,name-rules}.test.ts
   run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
+  # With the real times of the lock. In half an hour, the heap of a JVM for short runs would fill.
+  run rebuilds env ES_JAVA_OPTS= LOCK_WAIT_SECONDS=35 HANG_SECONDS=45 npx mocha test/faults/{rebuild-signals,elasticsearch-outages}.test.ts
   run containers scripts/with-docker.sh npm test --silent -- containers-all
   run kubernetes-score npm test --silent -- kubernetes-score
   run package-managers npm test --silent -- package-managers
-  conclude guard mutation page soak upgrade cluster names histories containers kubernetes-score package-managers
+  conclude guard mutation page soak upgrade cluster names histories rebuilds containers kubernetes-score package-managers
 fi
 
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then

@@ -1,9 +1,16 @@
+import { retry } from '../publish/retry.js';
 import type { Logger } from '../util/log.js';
 import type { Report } from './progress.js';
 import type { Ending, RebuildStates } from './state.js';
 
 /** The reason of a failure if another rebuild has taken the lock. */
 const LOCK_LOST = 'the lock was lost: another rebuild may be running';
+
+/**
+ * Time after which a release is given up, in milliseconds. The outcome of a rebuild is recorded with it, so it outlasts
+ * a restart of Elasticsearch.
+ */
+const RELEASE_MS = 60_000;
 
 /** A lock that this process has acquired. Reports every second until it is released, which renews the lock. */
 export class HeldLock {
@@ -50,11 +57,12 @@ export class HeldLock {
     }
   }
 
-  /** Never rejects: a lock that cannot be released expires. */
+  /** Retries while Elasticsearch is unavailable. Never rejects: a lock that cannot be released expires. */
   async release(ended?: Ending): Promise<void> {
     clearInterval(this.#timer);
     await this.#reports;
-    await this.states.release(this.owner, ended).catch((error: unknown) => {
+    const options = { signal: new AbortController().signal, log: this.log, stallMs: RELEASE_MS };
+    await retry(() => this.states.release(this.owner, ended), options).catch((error: unknown) => {
       this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
     });
   }

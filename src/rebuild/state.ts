@@ -137,8 +137,11 @@ export class RebuildStates {
       const params = { owner, phase, min_age: minAgeMs ?? null, lasting: LASTING, expiry: this.times.expiry };
       const { state } = await this.#update(ACQUIRE, params);
       const { owner: killed, started_at } = before;
-      if (state.owner === owner && killed !== undefined && killed !== owner)
-        await this.#record(killed, { started_at, outcome: 'failed', reason: state.last_failure?.reason });
+      if (state.owner === owner && killed !== undefined && killed !== owner) {
+        const ended = { started_at, outcome: 'failed', reason: state.last_failure?.reason };
+        // The lock is taken: it would stay so without a rebuild. Only the history lacks the end.
+        await this.#record(killed, ended).catch(() => undefined);
+      }
       return state;
     } catch (error) {
       throw new StateUnavailableError(reasonOf(error as Error), { cause: error });

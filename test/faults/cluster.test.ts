@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { rebuildsIndexOf } from '../../src/snapshot/index-names.js';
 import { ADMINISTRATOR, ADMINISTRATOR_AUTH, makeKeys, type Keys } from '../support/api-keys.js';
 import { startCluster, type Cluster, type ClusterNode } from '../support/cluster.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
@@ -26,9 +27,9 @@ const SEARCH_MS = 2000;
 
 /** Fills a node with indices, so that new ones are allocated to other nodes. */
 async function burden({ elasticsearch, slug }: Service, { name }: ClusterNode): Promise<void> {
-  for (let i = 0; i < 6; i++) {
+  for (let i = 0; i < 9; i++) {
     await elasticsearch.indices.create({
-      index: `${slug}-burden-${name}-${i}`,
+      index: `${slug}-burden-${name}-${newSlug()}`,
       settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': name },
     });
   }
@@ -117,11 +118,10 @@ describe('A killed or hanging node of three', function () {
   const reading = useBackgroundReader(suite, [OLD.length], 2);
   after(() => cluster.stop());
 
-  /** The nodes with a copy of the served index, the one with the primary first. */
-  async function holders(): Promise<string[]> {
-    const { elasticsearch, alias } = suite.service;
-    const shards = await elasticsearch.cat.shards({
-      index: alias,
+  /** The nodes with a copy of an index, by default the served one; the one with the primary first. */
+  async function holders(index = suite.service.alias): Promise<string[]> {
+    const shards = await suite.service.elasticsearch.cat.shards({
+      index,
       format: 'json',
       h: ['node'],
       s: ['prirep'],
@@ -210,6 +210,22 @@ describe('A killed or hanging node of three', function () {
     await burden(service, another as ClusterNode);
     await expectRebuilt();
     expect(await holders()).to.include(killed?.name);
+  });
+
+  it('with the lock of a rebuild does not stop the rebuild', async () => {
+    await green();
+    const { service } = suite;
+    const [primary] = await holders(rebuildsIndexOf(slug));
+    const node = nodeNamed(primary);
+    await burden(service, node);
+    expect((await service.get(`${REBUILD}&force=true`)).status).to.equal(202);
+    await kill(node);
+    await service.idle(120_000);
+    expect(service.outcomes()).to.include({ failed: 0, stopped: 0 });
+    expect(await holders(rebuildsIndexOf(slug))).not.to.include(node.name);
+    expect((await service.rebuild()).status).to.equal(202);
+    await node.restart();
+    await green();
   });
 
   it('that is the elected master does not stop searches or the next rebuild', async () => {

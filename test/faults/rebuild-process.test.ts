@@ -7,6 +7,7 @@ import { expectProblem } from '../support/expect-problem.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { endLock } from '../support/replicas.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
+import { runCommand } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
 import { isRunning, rebuildsOf } from '../support/rebuild-processes.js';
 
@@ -78,13 +79,19 @@ describe('The process of a rebuild', function () {
     await expectNothingLeft(worker);
   });
 
-  it('is the only one, however many requests arrive at once', async () => {
-    const own = await startService({ DATASET_URL: origin.url, REDIS_URL: '' }, suite.service.slug);
+  it('is the only one, however many servers and commands start one at once', async () => {
+    const env = { DATASET_URL: origin.url, REDIS_URL: '' };
+    const own = await startService(env, suite.service.slug);
     replica = own;
+    const other = await startService(env, suite.service.slug);
     const before = rebuildsOf();
-    const answers = await Promise.all(Array.from({ length: 5 }, () => own.get(REBUILD)));
-    expect(answers.map(({ status }) => status).sort()).to.deep.equal([202, 503, 503, 503, 503]);
+    const command = runCommand('cli/rebuild', { ...suite.service.env, ...env }, ['--force']);
+    const servers = [own, own, own, other, other, other];
+    const answers = await Promise.all(servers.map((server) => server.get(REBUILD)));
+    expect(answers.map(({ status }) => status).sort()).to.deep.equal([202, 503, 503, 503, 503, 503]);
     expect(rebuildsOf().filter((pid) => !before.includes(pid))).to.have.length(1);
+    expect((await command).code).to.equal(3);
+    await other.stop();
   });
 
   it('does not end the server if it cannot start', async () => {

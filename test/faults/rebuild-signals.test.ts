@@ -1,10 +1,22 @@
 import type { ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { builtAt } from '../../src/snapshot/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { toCsv } from '../support/datasets.js';
-import { EngineProxy, isBulk, isCreation, isFlip, isMerge, type Matches } from '../support/engine-proxy.js';
+import {
+  EngineProxy,
+  isBulk,
+  isCreation,
+  isFlip,
+  isMerge,
+  isRelease,
+  type Matches,
+} from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { HANG_SECONDS, LOCK_WAIT_SECONDS } from '../support/long-runs.js';
 import { isRunning, rebuildsOf } from '../support/rebuild-processes.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
 import { REBUILD, request, SHARED_PACKAGES, useService } from '../support/service.js';
@@ -31,6 +43,7 @@ const LOADING: Point = ['loading', 'before', isBulk];
 const FLIPPING: Point = ['flipping', 'before', isFlip];
 const FLIPPED: Point = ['flipping, after the request', 'after', isFlip];
 const PRUNING: Point = ['pruning', 'before', isPruning];
+const RELEASING: Point = ['releasing the lock', 'before', isRelease];
 const ALL: readonly Point[] = [
   DOWNLOADING,
   ['creating, after checking', 'before', isCreation],
@@ -56,8 +69,18 @@ interface Begun {
   end(): Promise<string>;
 }
 
+const HOUR_MS = 3_600_000;
+
+/** The option of Node that sets a clock. */
+function clockAhead(hours: number): string {
+  const code = `const { now } = Date;
+    Date.now = () => now() + ${hours * HOUR_MS};
+    globalThis.Date = new Proxy(Date, { construct: (date, at) => new date(...(at.length ? at : [date.now()])) });`;
+  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
+}
+
 describe('A rebuild', function () {
-  this.timeout(240_000);
+  this.timeout(240_000 + ALL.length * LOCK_WAIT_SECONDS * 1000);
   const suite = useService(
     () => OLD,
     () => UNCACHED,
@@ -92,10 +115,15 @@ describe('A rebuild', function () {
     waiting = [];
   }
 
-  const env = () => ({ ELASTICSEARCH_URL: proxy.url, DATASET_URL: origin.url });
+  /** @param hours how far the clock of the process is ahead of the clock of Elasticsearch. */
+  const env = (hours: number) => ({
+    ELASTICSEARCH_URL: proxy.url,
+    DATASET_URL: origin.url,
+    NODE_OPTIONS: clockAhead(hours),
+  });
 
   async function byServer(): Promise<Begun> {
-    const server = (replica ??= spawnReplica(suite, env()));
+    const server = (replica ??= spawnReplica(suite, env(1)));
     const url = `${await server.url()}${REBUILD}&force=true`;
     const from = server.stdout.length;
     // A process has ended a moment before its server knows.
@@ -111,11 +139,11 @@ describe('A rebuild', function () {
   }
 
   function byCommand(name = 'cli/rebuild', args = ['--force']): Promise<Begun> {
-    const command = new SpawnedCli(name, { ...suite.service.env, ...env() }, args);
+    const command = new SpawnedCli(name, { ...suite.service.env, ...env(-1) }, args);
     return Promise.resolve({ pid: command.pid ?? NaN, end: async () => String(await command.exit()) });
   }
 
-  /** Begins a rebuild and waits until it is at a point. @returns it, and what lets its request go. */
+  /** Begins a rebuild, waits until it is at a point, and starts another. @returns it, and what lets its request go. */
   async function rebuildUntil([step, when, matches]: Point, begin: () => Promise<Begun>) {
     csv = matches && toCsv(NEW);
     const before = downloads;
@@ -123,6 +151,7 @@ describe('A rebuild', function () {
     const begun = await begin();
     await hold?.arrived;
     if (hold === undefined) await waitFor(() => downloads > before, `${step} to begin`);
+    expectProblem(await suite.service.get(REBUILD), 503, 'rebuilding');
     return { begun, release: () => hold?.release() };
   }
 
@@ -227,6 +256,35 @@ describe('A rebuild', function () {
       }
     });
 
+  it('is the only one although the clocks of hosts differ by an hour', async () => {
+    for (const [begin, hours] of [
+      [byServer, 1],
+      [byCommand, -1],
+    ] as const) {
+      const [before] = await keptIndices(suite.service);
+      const { begun, release } = await rebuildUntil(LOADING, begin);
+      release();
+      expect(await begun.end()).to.match(/^(0|rebuilt)/);
+      const [current = '', previous] = await keptIndices(suite.service);
+      expect(previous).to.equal(before);
+      expect(Date.parse(builtAt(current) ?? '')).to.be.closeTo(Date.now() + hours * HOUR_MS, 60_000);
+      await expectNothingLeft('loading');
+    }
+  });
+
+  it(`succeeds although Elasticsearch hangs for ${HANG_SECONDS} seconds`, async () => {
+    for (const point of [LOADING, FLIPPED, RELEASING]) {
+      const { begun, release } = await rebuildUntil(point, byCommand);
+      const hanging = proxy.hang();
+      await pause(HANG_SECONDS * 1000);
+      release();
+      hanging.release();
+      expect(await begun.end(), point[0]).to.equal('0');
+      const { failure } = await rebuildElsewhere(point[0]);
+      expect(failure, point[0]).to.equal(undefined);
+    }
+  });
+
   it('is not undone by a rollback that was suspended', async () => {
     await suite.publish(OLD);
     const rollBack = () => byCommand('cli/rollback', []);
@@ -236,7 +294,7 @@ describe('A rebuild', function () {
   it('ends in ten seconds if Elasticsearch does not respond to the cleanup after a stop', async () => {
     csv = toCsv(NEW);
     const load = proxy.hold('before', isBulk);
-    const command = new SpawnedCli('cli/rebuild', { ...suite.service.env, ...env() }, ['--force']);
+    const command = new SpawnedCli('cli/rebuild', { ...suite.service.env, ...env(-1) }, ['--force']);
     await load.arrived;
     const hanging = proxy.hang();
     const began = performance.now();

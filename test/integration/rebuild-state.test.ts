@@ -5,11 +5,14 @@ import { expect } from 'chai';
 import { PHASES } from '../../src/rebuild/progress.js';
 import { RebuildStates } from '../../src/rebuild/state.js';
 import { rebuildsIndexOf } from '../../src/snapshot/index-names.js';
+import { EngineProxy, type Matches } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { removeRegistries } from '../support/registries.js';
 import { newSlug } from '../support/service.js';
 
 const EXPIRY_MS = 600;
+
+const isRecord: Matches = (_method, path) => path.includes('/_update/a');
 
 describe('The state of rebuilds', function () {
   this.timeout(20_000);
@@ -92,6 +95,18 @@ describe('The state of rebuilds', function () {
     });
     expect(state).not.to.have.property('memory_bytes');
     expect(await states.ended('a')).to.include({ outcome: 'failed', reason });
+  });
+
+  it('lets an expired lock be taken although the end of its owner cannot be recorded', async () => {
+    const proxy = await EngineProxy.start(engines().elasticsearch.url);
+    const proxied = new Client({ node: proxy.url, maxRetries: 0 });
+    await states.acquire('a');
+    await pause(EXPIRY_MS * 1.5);
+    proxy.impersonate((_request, response) => response.writeHead(429).end(), isRecord);
+    expect(await new RebuildStates(proxied, slug).acquire('b')).to.include({ owner: 'b' });
+    expect(await states.ended('a')).to.equal(undefined);
+    await proxied.close();
+    await proxy.close();
   });
 
   it('is not changed by an owner that has lost the lock', async () => {

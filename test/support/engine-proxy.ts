@@ -19,6 +19,8 @@ export const isBulk: Matches = (_method, path) => path.includes('_bulk');
 export const isMerge: Matches = (_method, path) => path.includes('_forcemerge');
 export const isFlip: Matches = (_method, path, body) =>
   path.startsWith('/_aliases') && body.includes('is_write_index') && !body.includes('remove_index');
+export const isRelease: Matches = (_method, path, body) =>
+  path.includes('_update/state') && body.includes('"outcome":"rebuilt"');
 
 /** A held request, or its held response. */
 export interface Hold {
