@@ -34,7 +34,7 @@ import { ready, readyOperation } from './ready.js';
 import { openApi, openApiOperation, OVERVIEW } from './openapi.js';
 import { robots, staticFiles } from './static-files.js';
 import { openSearch, openSearchOperation, shortNameOf } from './opensearch.js';
-import { rebuildOperation, startRebuild } from './start-rebuild.js';
+import { rebuildOperation, startRebuild } from './rebuild.js';
 import { search, searchOperation } from './search.js';
 import { suggest, suggestOperation } from './suggest.js';
 import { stats, statsOperation } from './stats.js';

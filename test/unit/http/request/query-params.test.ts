@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import * as z from 'zod';
 import { memoized, parseParams } from '../../../../src/http/request/query-params.js';
 import { browseParams } from '../../../../src/routes/browse.js';
-import { rebuildParams } from '../../../../src/routes/start-rebuild.js';
+import { rebuildParams } from '../../../../src/routes/rebuild.js';
 import { queryText, searchParams } from '../../../../src/routes/search.js';
 import { secretParams } from '../../../../src/http/auth/secret-auth.js';
 import { Problem } from '../../../../src/http/problems/problem.js';
