@@ -2,3 +2,10 @@ import { createLogger } from '../../src/util/log.js';
 
 /** The options of a step of a rebuild that nothing stops. */
 export const STEP = { signal: new AbortController().signal, log: createLogger('silent') };
+
+/** Options of a step whose retries are quick, with what it logs. */
+export function loggedStep() {
+  const logged: Record<string, unknown>[] = [];
+  const write = (line: string) => logged.push(JSON.parse(line) as Record<string, unknown>);
+  return { ...STEP, log: createLogger('warn', { destination: { write } }), pauseMs: 1, logged };
+}

@@ -5,7 +5,6 @@ import { expect } from 'chai';
 import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
 import { createLogger } from '../../../src/util/log.js';
 import { createIndex } from '../../../src/publish/create.js';
-import { replicate } from '../../../src/publish/replicate.js';
 import type { RetryOptions } from '../../../src/publish/retry.js';
 import { withNodes } from '../../support/node-servers.js';
 import { STEP } from '../../support/step.js';
@@ -47,38 +46,5 @@ describe('createIndex', () => {
     };
     await rejects(create(creation, {}, { ...STEP, signal: stopping.signal }));
     expect(isCreated).to.equal(true);
-  });
-});
-
-describe('replicate', () => {
-  /** Waits for a copy of an index. `bytesAt(n)` are copied at poll n; undefined if the copy exists. */
-  function wait(bytesAt: (poll: number) => number | undefined, stallMs: number): Promise<void> {
-    let polls = 0;
-    const node: RequestListener = ({ url = '' }, response) => {
-      const bytes = bytesAt(polls);
-      const size = { recovered_in_bytes: bytes, total_in_bytes: 1000 };
-      const missing = bytes === undefined ? { indices: {} } : { indices: { packages: { shards: {} } } };
-      if (url.includes('_recovery')) polls++;
-      const body = url.includes('_recovery')
-        ? { packages: { shards: [{ type: 'PEER', index: { size } }] } }
-        : missing;
-      response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
-    };
-    return withNodes([node], async (nodes) => {
-      const client = createRebuildClient({ nodes, apiKey: undefined });
-      const options = { ...STEP, stallMs, onBytes: () => undefined };
-      await replicate(client, 'packages', '1', options).finally(() => client.close());
-    });
-  }
-
-  it('lets a copy begin anew, also several times', async () => {
-    await wait((poll) => (poll < 6 ? (poll % 2) * 10 + poll : undefined), 10_000);
-  });
-
-  it('fails if a copy makes no progress, whatever it repeats', async () => {
-    await rejects(
-      wait((poll) => poll % 3, 400),
-      /^Error: copying the index \(INDEX_REPLICAS=1\) made no progress for 0\.4 seconds$/,
-    );
   });
 });
