@@ -2,9 +2,9 @@ import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
- * An action of an `_aliases` request. Elasticsearch applies all actions of a request, or none. Every request contains a
- * precondition (`must_exist`). A process that was suspended and lost its lock therefore cannot change which snapshot is
- * served.
+ * An action of an `_aliases` request. Elasticsearch applies all actions of a request, or none. Every request has a
+ * precondition: an alias that must exist, or, for a first snapshot, that no other index is served (see `serve`). A
+ * process that was suspended and lost its lock therefore cannot change what another one serves.
  */
 export type Action = estypes.IndicesUpdateAliasesAction;
 
@@ -42,11 +42,11 @@ export function flipActions(alias: string, { from, previous, to, changes }: Flip
   const finished = changes === undefined ? [to] : [to, changes];
   const replaced = from === undefined ? [] : [remove(from, alias)];
   const name = previousAliasOf(alias);
-  const forget = (index: string): Action => ({ remove: { index, alias: name, must_exist: false } });
+  // A pattern, because an operator may delete the previous index at any time. The name of a restored one may not match.
+  const before = previous === undefined || isSnapshotOf(alias, previous) ? `${alias}-*` : previous;
+  const forget: Action = { remove: { index: before, alias: name, must_exist: false } };
   const isKept = from !== undefined && isSnapshotOf(alias, from);
-  const kept = isKept
-    ? [forget(`${alias}-*`), forget(previous ?? from), { add: { index: from, alias: name } }]
-    : [];
+  const kept = isKept ? [forget, { add: { index: from, alias: name } }] : [];
   return [
     ...finished.map((index) => remove(index, loadingAliasOf(index))),
     ...replaced,
@@ -66,7 +66,7 @@ export function swapActions(alias: string, current: string, previous: string): A
   ];
 }
 
-/** Changes nothing, but makes the request fail unless the index is served. */
+/** Leaves the index served, but makes the request fail unless it is. */
 export function whileServed(alias: string, index: string): Action[] {
   return [remove(index, alias), serve(index, alias)];
 }

@@ -3,9 +3,8 @@ import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { errorIn } from '../elasticsearch/elasticsearch.js';
 import type { SnapshotMeta } from '../snapshot/snapshot-meta.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../snapshot/index-names.js';
-import { fieldMappings } from '../snapshot/package-fields.js';
 import { retry, type RetryOptions } from './retry.js';
-import { charFilterOf, type NameRule } from '../util/name-rule.js';
+import type { NameRule } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 
 /** What an index contains. Each kind of content has a file in `mappings/`. */
@@ -18,20 +17,17 @@ interface NewIndex {
   nameRule?: NameRule;
 }
 
-/** `mappings/names.json`: how indices of packages and of changes store and compare names. */
-interface Names {
-  analysis: estypes.IndicesIndexSettingsAnalysis & {
-    char_filter: Record<string, object>;
-    normalizer: Record<string, { char_filter: string[] }>;
-    analyzer: Record<string, { char_filter: string[] }>;
-  };
-  name: estypes.MappingProperty;
+/** A file in `mappings/`: the whole request for an index of rule `exact`. */
+interface IndexFile {
+  settings: { analysis: Record<string, object> };
+  mappings: estypes.MappingTypeMapping;
 }
 
 /**
- * Creates an index from the files in `mappings/` and the fields of packages. During the load, the index has no replicas
- * and is not refreshed. Warns if an index template adds a lifecycle policy, which may delete the index while it is
- * served. The request does not override the policy, because some builds of Elasticsearch do not know this setting.
+ * Creates an index: sends its file in `mappings/` with the analyzers of the name rule, `_meta` and the loading alias.
+ * During the load, the index has no replicas and is not refreshed. Warns if an index template adds a lifecycle policy,
+ * which may delete the index while it is served. The request does not override the policy, because some builds of
+ * Elasticsearch do not know this setting.
  * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
  * fields, which may hide fields of the mapping.
  */
@@ -41,18 +37,12 @@ export async function createIndex(
   { index, meta, nameRule = meta?.name_rule ?? 'exact' }: NewIndex,
   options: RetryOptions,
 ): Promise<void> {
-  const { settings, mappings } =
-    await readMappings<Required<Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>>>(content);
-  const names = await readMappings<Names>('names');
-  addNameRule(names.analysis, nameRule);
+  const file = await readFile(new URL(`mappings/${content}.json`, PROJECT_FOLDER), 'utf8');
+  const { settings, mappings } = JSON.parse(file) as IndexFile;
   const request = {
     index,
-    settings: { ...settings, analysis: names.analysis },
-    mappings: {
-      ...mappings,
-      properties: { ...fieldMappings(content), name: names.name, ...mappings.properties },
-      ...(meta === undefined ? {} : { _meta: meta }),
-    },
+    settings,
+    mappings: { ...withNameRule(mappings, settings.analysis, nameRule), ...(meta && { _meta: meta }) },
     aliases: { [loadingAliasOf(index)]: {} },
   };
   await retry(
@@ -84,18 +74,12 @@ export async function createIndex(
   }
 }
 
-async function readMappings<T>(file: string): Promise<T> {
-  return JSON.parse(await readFile(new URL(`mappings/${file}.json`, PROJECT_FOLDER), 'utf8')) as T;
-}
-
-/** Adds the char filter only where there is none, because `fold` has its own. */
-function addNameRule(analysis: Names['analysis'], rule: NameRule): void {
-  const separators = charFilterOf(rule);
-  if (separators === undefined) return;
-  analysis.char_filter['name_rule'] = separators;
-  for (const { char_filter: filters } of Object.values({ ...analysis.normalizer, ...analysis.analyzer })) {
-    if (filters.length === 0) filters.push('name_rule');
-  }
+/** Selects the normalizers and analyzers of a rule, if it has its own: `bigrams_pypi` instead of `bigrams`. */
+function withNameRule<T>(mappings: T, analysis: Record<string, object>, rule: NameRule): T {
+  return JSON.parse(JSON.stringify(mappings), (key, value: unknown) => {
+    const ofRule = `${String(value)}_${rule}`;
+    return ofRule in (analysis[key] ?? {}) ? ofRule : value;
+  }) as T;
 }
 
 function isAlreadyCreated(error: unknown): boolean {

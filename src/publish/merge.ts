@@ -61,7 +61,22 @@ export async function merge(
     },
     options,
   ).finally(() => done.abort());
+  await seal(client, index, total, options);
+}
+
+/**
+ * Blocks writes, and then makes all documents searchable, also those of a bulk request that arrived late.
+ * @throws {Error} if there are not `total` documents.
+ */
+export async function seal(
+  client: Client,
+  index: string,
+  total: number,
+  options: RetryOptions,
+): Promise<void> {
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
+  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
+  await assertDocuments(client, index, total, options);
 }
 
 /** @throws {Error} if there are not `total` searchable documents, for example because another client deleted some. */

@@ -1,4 +1,4 @@
-import type { Client, estypes } from '@elastic/elasticsearch';
+import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import type { Logger } from '../util/log.js';
 import { changesIndexOf, isChangesOf, isSnapshotOf, snapshotIdOf } from '../snapshot/index-names.js';
 import type { FoundIndex } from '../snapshot/snapshot.js';
@@ -35,9 +35,9 @@ export function obsolete(
 ): string[] {
   const needed = snapshots.flatMap((one) => {
     if (one === undefined) return [];
-    // A full chain has `retention` ancestors. The oldest one is only a starting point for `/changes`, so its own
-    // changes are not needed.
-    const chain = [one.id, ...(one.meta?.lineage?.ancestors ?? [])].slice(0, retention);
+    // The oldest snapshot of a chain is only a starting point for `/changes`, so its own changes are not needed.
+    const { ancestors = [] } = one.meta?.lineage ?? {};
+    const chain = [one.id, ...ancestors].slice(0, Math.min(retention, ancestors.length));
     return [one.index, ...chain.map((id) => changesIndexOf(alias, id))];
   });
   return indices.filter((index) => !needed.includes(index));
@@ -47,7 +47,12 @@ export function obsolete(
  * Deletes the indices of a failed rebuild, if they exist: the index of the snapshot and the index of the changes. Never
  * throws: the next rebuild deletes leftovers.
  */
-export async function discardIndex(client: Client, alias: string, index: string, log: Logger): Promise<void> {
+export async function discardSnapshot(
+  client: Client,
+  alias: string,
+  index: string,
+  log: Logger,
+): Promise<void> {
   const changes = changesIndexOf(alias, snapshotIdOf(index));
   try {
     await discard(client, index);
@@ -67,12 +72,13 @@ export async function discard(client: Client, index: string): Promise<void> {
 }
 
 interface PruneOptions extends Pick<RetryOptions, 'signal' | 'log'> {
-  /** The index that must still be served; otherwise nothing is deleted. */
-  served: string;
+  /** The index that must still be served. Undefined if nothing is served. */
+  current: string | undefined;
 }
 
 /**
- * Deletes old indices with one request each, on condition that `served` is still served. Never throws: the next rebuild
+ * Deletes old indices with one request each, on condition that `current` is still served, or, without one, that
+ * they have their loading alias. Never throws: the next rebuild
  * deletes the rest.
  * @param indices must have been listed while this process held the lock: later indices belong to other processes.
  */
@@ -80,15 +86,18 @@ export async function prune(
   client: Client,
   alias: string,
   indices: readonly string[],
-  { served, signal, log }: PruneOptions,
+  { current, signal, log }: PruneOptions,
 ): Promise<void> {
-  try {
-    for (const index of indices) {
-      if (signal.aborted) return;
+  for (const index of indices) {
+    if (signal.aborted) return;
+    try {
       // Without effect if the index no longer exists, or another index is served.
-      await applyActions(client, [...whileServed(alias, served), { remove_index: { index } }]);
+      if (current === undefined) await discard(client, index);
+      else await applyActions(client, [...whileServed(alias, current), { remove_index: { index } }]);
+    } catch (error) {
+      log.warn({ index, err: error }, 'an old index could not be removed; the next rebuild tries again');
+      // An index that is being backed up cannot be deleted, but others can. Without a response, all would wait.
+      if (!(error instanceof errors.ResponseError)) return;
     }
-  } catch (error) {
-    log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
   }
 }

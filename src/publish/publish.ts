@@ -8,38 +8,39 @@ import { createIndex } from './create.js';
 import { flip } from './flip.js';
 import { load, type NewDocument } from './load.js';
 import { assertOneSegment, merge } from './merge.js';
-import { discardIndex, listIndices, obsolete, prune } from './prune.js';
+import { discardSnapshot, listIndices, obsolete, prune } from './prune.js';
 import { recordChanges } from './record-changes.js';
 import { replicate } from './replicate.js';
 import { verify } from './verify.js';
 
 /**
- * Publishes a new snapshot of a registry without downtime: `findExisting`, `publish`, `clean`, in this order, under a
- * lock. The alias `debian-packages-v2` serves one index, for example `debian-packages-v2-20260131t120000z-1a2b3c4d`.
+ * Publishes a new snapshot of a registry without downtime. Under a lock: `findExisting`, `clean`, `publish`, `clean`. The
+ * alias `debian-packages-v2` serves one index, for example `debian-packages-v2-20260131t120000z-1a2b3c4d`.
  *
- * Each phase, and what a process that dies in this phase leaves. The next `clean` deletes it.
+ * Each phase, its file, and what a process leaves that is killed in it. The old snapshot is served until the flip.
  *
  *     creating     create          an index with the alias `<index>-loading`, which nobody reads
  *     loading      load            the same, with some documents
  *     merging      merge           the same, with one segment, and blocked writes at the end
  *     verifying    verify          the same
- *     comparing    record-changes  also an index of changes with its loading alias, and the chain in `_meta`
+ *     comparing    record-changes  also an index of changes with its loading alias and copies; the chain in `_meta`
  *     replicating  replicate       the same, with copies
- *     flipping     flip            the old snapshot is served, or the new one: one request moves all aliases
+ *     flipping     flip            the same, or the new snapshot is served: one request moves all aliases
  *     pruning      prune           the new snapshot is served; some old indices are left
  *
- * The lock does not make this safe: a process that was suspended may go on after another one has taken the lock. Three
- * invariants do:
+ * The lock saves work, and its loss aborts `signal`. It does not make this safe: a process that was suspended may go on
+ * after another one has taken the lock. Three invariants do, for rollbacks (`rollback`), too:
  *
  * 1. Fence: a request that changes what is served, or deletes an index that another process could serve, has a
  *    precondition (`must_exist`) on the state that its sender knows. Elasticsearch applies all of a request, or nothing.
- * 2. Loading alias: an index has it from its creation until its flip or its deletion. Documents are written only through
- *    this alias, the flip removes it, and a deletion after a failure must remove it first. Therefore a served index never
- *    changes, a deleted index is not created again by a late write, and no index is both served and deleted.
- * 3. One segment: the index is sorted, and every copy has one segment, so a search may stop after its first hits.
+ * 2. Loading alias: an index has it from its creation until its flip. Documents are written only through this alias, the
+ *    flip removes it, and a deletion after a failure must remove it first. Therefore a served index never changes, a late
+ *    write does not create a deleted index again, and no index is both served and deleted.
+ * 3. One segment: a snapshot's index is sorted, and every copy has one segment, so a search may stop after its first
+ *    hits.
  *
- * Deletions: `publish` deletes its own indices after a failure, `clean` all other indices that are not needed. The list
- * of `clean` was read under the lock, so it has no index of a later process.
+ * Deletions: `publish` deletes its own indices after a failure. `clean` deletes what no alias and no chain needs, also
+ * what killed processes left; the next rebuild begins with it.
  */
 
 /** The connections and the log of a registry. All have the rights to rebuild. */
@@ -63,7 +64,7 @@ export interface Existing {
 
 export interface NewSnapshot {
   meta: SnapshotMeta;
-  /** As many documents as `meta.total`, with ordinals from 0. They are read once. */
+  /** As many documents as `meta.total`, at least one, with ordinals from 0. They are read once. */
   documents: AsyncIterable<readonly NewDocument[]>;
 }
 
@@ -84,7 +85,7 @@ interface Listener {
 }
 
 export interface PublishOptions {
-  /** Stops before the flip, or before the next deletion. */
+  /** Aborts when the lock is lost or the process stops: ends before the flip, or before the next deletion. */
   signal: AbortSignal;
   progress: Listener;
   /** INDEX_REPLICAS */
@@ -99,7 +100,7 @@ const IN_FLIGHT = 2;
 /** While another index is served: its slowest searches take half as long, and the load takes a third longer. */
 const THROTTLED_IN_FLIGHT = 1;
 
-/** Must be called right after the lock was acquired: later, the list could have indices of another process. */
+/** The caller must have the lock after the call, too: otherwise, the list could have indices of another process. */
 export async function findExisting(
   { client, alias }: PublishContext,
   signal: AbortSignal,
@@ -153,7 +154,7 @@ export async function publish(
     await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
     return index;
   } catch (error) {
-    await discardIndex(client, alias, index, log);
+    await discardSnapshot(client, alias, index, log);
     throw error;
   }
 }
@@ -161,16 +162,17 @@ export async function publish(
 /**
  * Deletes the indices that no alias and no chain needs, on condition that `current` is still served. Never throws: the
  * next call deletes the rest.
+ * @param current undefined if nothing is served. Only indices with their loading alias are deleted then.
  */
 export async function clean(
   { client, alias, log }: PublishContext,
   { served, previous, indices }: Existing,
-  current: string,
+  current: string | undefined,
   { signal, retention }: PublishOptions,
 ): Promise<void> {
   // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
   const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
   const snapshots = served?.index === current ? [served, previous] : [replaced];
   const old = obsolete(alias, indices, { snapshots, retention });
-  await prune(client, alias, old, { served: current, signal, log });
+  await prune(client, alias, old, { current, signal, log });
 }

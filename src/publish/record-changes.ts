@@ -7,7 +7,7 @@ import { isVolatile } from '../snapshot/package-fields.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../snapshot/index-names.js';
 import { load } from './load.js';
 import { compare } from './compare.js';
-import { assertDocuments } from './merge.js';
+import { seal } from './merge.js';
 import { createIndex } from './create.js';
 import { replicate } from './replicate.js';
 import type { PublishContext, PublishOptions } from './publish.js';
@@ -66,7 +66,7 @@ export async function recordChanges(
       throw new NewChainError('the previous snapshot has another NAME_RULE');
     await createIndex(client, 'changes', { index: changes, nameRule }, step);
     const counts = await writeChanges(context, served, created, changes, step);
-    await sealIndex(client, changes, sum(counts), step);
+    await seal(client, changes, sum(counts), step);
     await replicate(client, changes, replicas, step);
     const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
     await recordChain(client, created, { ancestors, ...counts }, step);
@@ -151,11 +151,4 @@ async function writeChanges(
   const { signal, log, stallMs } = options;
   await load(client, changes, documents(), { signal, log, stallMs, inFlight: 1 });
   return counts;
-}
-
-/** @throws {Error} if there are not `total` documents. */
-async function sealIndex(client: Client, index: string, total: number, options: RetryOptions): Promise<void> {
-  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
-  await assertDocuments(client, index, total, options);
-  await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
 }

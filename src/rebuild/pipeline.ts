@@ -15,6 +15,8 @@ export interface RebuildOptions extends Pick<Facts, 'force' | 'skipIf'> {
   progress: Progress;
   /** Stops the rebuild before the flip. */
   signal: AbortSignal;
+  /** Renews the lock. Aborts `signal` if another process has taken it. */
+  renew: () => Promise<void>;
 }
 
 /** What a rebuild serves. */
@@ -37,19 +39,19 @@ interface Staged extends Omit<Built, 'index'>, NewSnapshot {
  * @returns undefined if there was nothing to build.
  */
 export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built | undefined> {
-  const { progress, signal } = options;
+  const { progress, signal, renew } = options;
   const { changesRetention: retention, indexReplicas: replicas } = context.config;
   const publishOptions = { signal, progress, replicas, retention };
   progress.enter('downloading');
   const existing = await findExisting(context, signal);
+  await renew();
+  signal.throwIfAborted();
   const planned = decide({ ...existing, ...options, config: context.config });
   if (planned.action === 'skip') return undefined;
+  // Killed rebuilds may have left indices. They are deleted now, so that repeated kills cannot fill the disk.
+  await clean(context, existing, existing.served?.index, publishOptions);
   const staged = await stage(context, options, existing, planned.known);
-  if (staged === undefined) {
-    const { served } = existing;
-    if (served !== undefined) await clean(context, existing, served.index, publishOptions);
-    return undefined;
-  }
+  if (staged === undefined) return undefined;
   try {
     const index = await publish(context, existing, staged, publishOptions);
     progress.enter('pruning');

@@ -4,23 +4,16 @@ import { SearchPool } from '../elasticsearch/search-pool.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../util/log.js';
 import { EXPORT_TIMEOUT_MS } from '../snapshot/name-order.js';
+import type { PublishContext } from '../publish/publish.js';
 import { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { RebuildStates } from './state.js';
 
 /** Everything that rebuilds and rollbacks of a registry need, for the server and the commands. */
-export interface RebuildContext {
+export interface RebuildContext extends PublishContext {
   config: Config;
-  log: Logger;
-  alias: string;
   /** Has the rights to read, and short timeouts. */
   reader: Client;
-  /** Has the rights to rebuild. */
-  client: Client;
-  /** Has the rights to rebuild, like `client`. Searches the new index. */
-  pool: SearchPool;
-  /** Has the rights to rebuild, and a longer timeout than `pool`. Reads whole snapshots. */
-  exportPool: SearchPool;
   /** Tracks the snapshots being served. Polls only after `start()`. */
   snapshots: SnapshotWatcher;
   states: RebuildStates;

@@ -137,9 +137,8 @@ export class RebuildService {
     const [code, signal] = await exit;
     const recorded = await states.ended(owner).catch(() => undefined);
     const how = signal ?? `exit code ${code}`;
-    const last = await states.read().catch(() => state);
-    const { phase } = last.owner === owner ? last : state;
-    const ended = recorded ?? (await this.#fail(owner, `the rebuild process ended by ${how} while ${phase}`));
+    const ended =
+      recorded ?? (await this.#fail(owner, `the rebuild process ended by ${how} while ${state.phase}`));
     this.counts[ended.outcome]++;
     this.last = ended;
     if (ended.outcome === 'rebuilt') this.lastBuilt = ended;

@@ -18,7 +18,7 @@ const NICENESS = 5;
 /** Makes the kernel's out-of-memory killer choose this process before a server (range: -1000 to 1000). */
 const OOM_SCORE_ADJ = 500;
 
-interface Options extends Omit<RebuildOptions, 'progress'> {
+interface Options extends Omit<RebuildOptions, 'progress' | 'renew'> {
   /** Called with each change of the progress. */
   onProgress?: (report: Report) => void;
 }
@@ -56,7 +56,11 @@ export async function rebuildUnderLock(
   const lock = new HeldLock(states, owner, log, () => progress.report);
   await lock.report();
   const signal = AbortSignal.any([options.signal, lock.lost]);
-  const { built, ...ending } = await attempt(context, { ...options, progress, signal }, lock.lost);
+  const { built, ...ending } = await attempt(
+    context,
+    { ...options, progress, signal, renew: () => lock.report() },
+    lock.lost,
+  );
   await lock.release({ seconds: progress.seconds, ...ending });
   return { built, ...ending };
 }

@@ -1,6 +1,6 @@
 import { codePoints } from '../util/unicode.js';
 
-/** Separators, which people confuse or forget. Distances ignore them, as `fold` in mappings/names.json does. */
+/** Separators, which people confuse or forget. Distances ignore them, as `fold` in mappings/packages.json does. */
 const SEPARATORS = /[-_. ]/g;
 
 /** One edit changes a short name more. The index also lower-cases names, which does not change the length. */

@@ -1,15 +1,9 @@
-import type { estypes } from '@elastic/elasticsearch';
 import * as z from 'zod';
 
-/** A field of a package: a member of its entry, a column of datasets, and a field of the indices. */
+/** A field of a package: a member of its entry, a column of datasets, and a field of the indices (`mappings/`). */
 type Field = FieldType & {
   /** Schema of the member in responses. The field is optional if its schema is optional. */
   schema: z.ZodType;
-  /**
-   * Mapping in the index of packages and, unless the field is volatile, in the index of changes. The mapping of `name`
-   * is in `mappings/`.
-   */
-  mapping?: estypes.MappingProperty;
   /** Name of the column, if it differs from the name of the field. */
   column?: string;
   /**
@@ -17,7 +11,7 @@ type Field = FieldType & {
    * default, the entries of the others lack the member.
    */
   default?: number;
-  /** Whether a package counts as unchanged if only this field differs. `/changes` omits the field. */
+  /** Whether a package counts as unchanged if only this field differs. `/changes` and its indices omit the field. */
   isVolatile?: true;
 };
 
@@ -30,26 +24,15 @@ type FieldType = { type: 'number' } | { type: 'prose' } | { type: 'text'; maxByt
 /** A snapshot has an optional field if at least one package of its list has a value. */
 export const FIELDS = {
   /** In a list without numbers, the position of the package. Comparisons of snapshots ignore positions. */
-  no: {
-    type: 'number',
-    column: 'package_no',
-    schema: z.int().min(1),
-    mapping: { type: 'long', index: false },
-  },
+  no: { type: 'number', column: 'package_no', schema: z.int().min(1) },
   name: { type: 'text', maxBytes: 512, schema: z.string().min(1) },
-  version: {
-    type: 'text',
-    maxBytes: 256,
-    schema: z.string().min(1),
-    mapping: { type: 'keyword', index: false },
-  },
+  version: { type: 'text', maxBytes: 256, schema: z.string().min(1) },
   /** The length is limited because a page of changes contains up to 1,000 URLs. */
   url: {
     type: 'text',
     maxBytes: 2048,
     // Not `format: uri`: browsers accept URLs (WHATWG) with characters that this format forbids.
     schema: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
-    mapping: { type: 'keyword', index: false, doc_values: false },
   },
   /** Only shown. Its text for Kibana is in `_source`. */
   description: {
@@ -59,7 +42,6 @@ export const FIELDS = {
       .min(1)
       .optional()
       .meta({ description: 'A line of up to 300 characters; only if the package has one.' }),
-    mapping: { type: 'keyword', index: false, doc_values: false },
     isVolatile: true,
   },
   weight: {
@@ -69,7 +51,6 @@ export const FIELDS = {
       .min(0)
       .optional()
       .meta({ description: 'Such as downloads; only if the dataset has weights.' }),
-    mapping: { type: 'long' },
     default: 0,
     isVolatile: true,
   },
@@ -129,13 +110,6 @@ export function withOptional<T extends Partial<Record<OptionalField, unknown>>>(
     if (value !== undefined) members[field] = value;
   });
   return item;
-}
-
-/** All fields except `name`, whose mapping is in `mappings/`. */
-export function fieldMappings(content: 'packages' | 'changes'): Record<string, estypes.MappingProperty> {
-  const names = content === 'packages' ? FIELD_NAMES : COMPARED_FIELDS;
-  const mapped = names.filter((name) => name !== 'name');
-  return recordOf(mapped, (name) => fieldOf(name).mapping as estypes.MappingProperty);
 }
 
 function recordOf<T>(names: readonly FieldName[], valueOf: (name: FieldName) => T): Record<string, T> {

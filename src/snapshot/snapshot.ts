@@ -69,8 +69,8 @@ function indexBehind(alias: string, [found, ...others]: FoundIndex[]): FoundInde
   return found;
 }
 
-/** These blocks prevent changes of aliases. Elasticsearch sets `read_only_allow_delete` if the disk is full. */
-const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
+/** These blocks prevent changes of aliases; the block of a full disk does not. */
+const BLOCKS = ['read_only', 'metadata'] as const;
 
 /** Requests only the fields that a snapshot needs, because every replica polls every second. */
 const FILTER_PATH = [

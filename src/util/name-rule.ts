@@ -4,18 +4,12 @@ export const NAME_RULES = ['exact', 'lowercase', 'pypi', 'crates'] as const;
 export type NameRule = (typeof NAME_RULES)[number];
 
 /**
- * Patterns of the separators that are replaced by one `-`, in a syntax that JavaScript and Java share. `pypi`:
+ * Patterns of the separators that are replaced by one `-`, as in the char filters in `mappings/`. `pypi`:
  * https://peps.python.org/pep-0503/#normalized-names. A single `-` does not match, because it stays the same.
  */
 const SEPARATORS: Partial<Record<NameRule, RegExp>> = { pypi: /[-_.]{2,}|[_.]/g, crates: /_/g };
 
 const IS_ASCII = /^\p{ASCII}*$/u;
-
-/** For names and queries in an index. Undefined if the rule does not unify separators. */
-export function charFilterOf(rule: NameRule) {
-  const pattern = SEPARATORS[rule]?.source;
-  return pattern === undefined ? undefined : { type: 'pattern_replace' as const, pattern, replacement: '-' };
-}
 
 /** Does not change case, because the index ignores case. */
 export function unifySeparators(rule: NameRule, text: string): string {

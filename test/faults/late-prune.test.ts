@@ -4,11 +4,13 @@ import { expect } from 'chai';
 import { flip } from '../../src/publish/flip.js';
 import { createIndex } from '../../src/publish/create.js';
 import { discard, prune } from '../../src/publish/prune.js';
-import { newIndexName } from '../../src/snapshot/index-names.js';
+import { aliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
 import { isFlip } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { keptIndices } from '../support/served-index.js';
+import { removeRegistry } from '../support/registries.js';
+import { newSlug, rebuildHere } from '../support/service.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -18,8 +20,8 @@ describe('A discarded index', function () {
   const suite = useProxiedService(() => packages);
 
   /** Creates an empty index. */
-  async function create(): Promise<string> {
-    const { alias, elasticsearch, server } = suite.service;
+  async function create(alias = suite.service.alias): Promise<string> {
+    const { elasticsearch, server } = suite.service;
     const index = newIndexName(alias, new Date());
     const meta = server.snapshots.current?.meta ?? expect.fail('no snapshot is served');
     await createIndex(elasticsearch, 'packages', { index, meta }, STEP);
@@ -31,10 +33,21 @@ describe('A discarded index', function () {
     await suite.publish(packages);
     const [, previous = ''] = await keptIndices(suite.service);
     const index = await create();
-    await prune(elasticsearch, alias, [index], { ...STEP, served: previous });
+    await prune(elasticsearch, alias, [index], { ...STEP, current: previous });
     expect(await suite.service.indices()).to.include(index);
     await discard(elasticsearch, index);
   });
+
+  for (const isServed of [true, false])
+    it(`is gone before a rebuild that fails, if a snapshot ${isServed ? 'is' : 'was never'} served`, async () => {
+      const { elasticsearch } = suite.service;
+      const slug = newSlug();
+      if (isServed) await rebuildHere({ DATASET_URL: suite.dataset.url }, slug);
+      const index = await create(aliasOf(slug));
+      await rejects(rebuildHere({ DATASET_URL: 'file:///nowhere/names.csv' }, slug), /there is no file/);
+      expect(await elasticsearch.indices.exists({ index })).to.equal(false);
+      await removeRegistry(slug, elasticsearch);
+    });
 
   it('is kept if it is live because only the response to its flip was lost', async () => {
     const { alias, elasticsearch } = suite.service;

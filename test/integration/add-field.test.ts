@@ -9,10 +9,11 @@ import { newSlug, type rebuildHere, type Service, type startService } from '../s
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The line of code in the recipe. */
-const [, LINE = ''] =
-  /^## Add a field\n[^]*?```ts\n([^]*?)```/m.exec(readFileSync(join(PROJECT, 'CONTRIBUTING.md'), 'utf8')) ??
-  [];
+/** The rows of the recipe: of the table of fields and of the files of indices. */
+const [, ROW = '', LINE = ''] =
+  /^## Add a field\n[^]*?```ts\n([^]*?)```[^]*?```json\n([^]*?)```/m.exec(
+    readFileSync(join(PROJECT, 'CONTRIBUTING.md'), 'utf8'),
+  ) ?? [];
 
 const HEADER = 'package_no,name,version,url,license,weight';
 const ROWS = [
@@ -66,7 +67,9 @@ describe('A field that was added to a copy of the project, as CONTRIBUTING.md sa
   before(async () => {
     folder = copyProject();
     const end = /^\} as const satisfies Record<string, Field>;$/m;
-    edit(join(folder, 'src/snapshot/package-fields.ts'), end, (found) => LINE + found);
+    edit(join(folder, 'src/snapshot/package-fields.ts'), end, (found) => ROW + found);
+    for (const content of ['packages', 'changes'])
+      edit(join(folder, `mappings/${content}.json`), /"properties": \{/, (found) => found + LINE);
     const version = /(?<=^export const MAPPING_VERSION = )\d+/m;
     edit(join(folder, 'src/snapshot/snapshot-meta.ts'), version, (found) => String(Number(found) + 1));
     const url = pathToFileURL(join(folder, 'test/support/service.ts')).href;

@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { DEFAULT_SLUG, readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/util/log.js';
-import { Progress } from '../../src/rebuild/progress.js';
+import { UNLOCKED } from '../support/step.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rebuild } from '../../src/rebuild/pipeline.js';
 import { NO_DATASET } from '../../src/rebuild/plan.js';
@@ -82,8 +82,7 @@ describe('A bad snapshot', function () {
     // Only a registry with the slug of the sample may be built from it; this one has another alias.
     const config = readConfig({ ...env, REGISTRY_SLUG: DEFAULT_SLUG });
     const context = createRebuildContext(config, createLogger('silent'));
-    const { signal } = new AbortController();
-    const attempt = rebuild({ ...context, alias }, { force: true, progress: new Progress(), signal });
+    const attempt = rebuild({ ...context, alias }, { force: true, ...UNLOCKED });
     await rejects(attempt, { message: NO_DATASET }).finally(() => context.close());
     expect(await total()).to.equal(HALF.length);
   });

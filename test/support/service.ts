@@ -8,7 +8,7 @@ import { secretsIn } from '../../src/config/secrets.js';
 import { readConfig } from '../../src/config/config.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { createLogger, type Logger } from '../../src/util/log.js';
-import { Progress } from '../../src/rebuild/progress.js';
+import { UNLOCKED } from './step.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rebuild, type RebuildOptions } from '../../src/rebuild/pipeline.js';
 import { aliasOf, isSnapshotOf } from '../../src/snapshot/index-names.js';
@@ -243,8 +243,7 @@ export async function rebuildHere(
   const variables = variablesOf(slug, env);
   const context = createRebuildContext(readConfig(variables), logOf(variables));
   try {
-    const { signal } = new AbortController();
-    return (await rebuild(context, { force: false, ...options, progress: new Progress(), signal }))?.index;
+    return (await rebuild(context, { force: false, ...options, ...UNLOCKED }))?.index;
   } finally {
     await context.close();
   }

@@ -1,3 +1,4 @@
+import { Progress } from '../../src/rebuild/progress.js';
 import { createLogger } from '../../src/util/log.js';
 
 /** The options of a step of a rebuild that nothing stops. */
@@ -9,3 +10,6 @@ export function loggedStep() {
   const write = (line: string) => logged.push(JSON.parse(line) as Record<string, unknown>);
   return { ...STEP, log: createLogger('warn', { destination: { write } }), pauseMs: 1, logged };
 }
+
+/** The options of a rebuild that nobody else disturbs. */
+export const UNLOCKED = { signal: STEP.signal, progress: new Progress(), renew: () => Promise.resolve() };

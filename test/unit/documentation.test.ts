@@ -169,6 +169,15 @@ describe('The documentation', () => {
     expect(missing(VARIABLES, variablesIn(read('docs/configuration.md')))).to.deep.equal([]);
   });
 
+  it('names what prevents failures of rebuilds as the sources do', () => {
+    const sources = filesIn('src').filter((path) => path.endsWith('.ts'));
+    const words = sources.flatMap((path) => read(path).match(/\w+/g) ?? []);
+    const tables = tokensOf<Tokens.Table>(read('docs/rebuilds.md'), 'table');
+    const cells = tables.flatMap(({ rows }) => rows.map(([, second]) => second?.text ?? ''));
+    expect(cells).to.have.length.greaterThan(10);
+    expect(missing(cells.flatMap(codeSpansOf), words)).to.deep.equal([]);
+  });
+
   it('quotes messages that the program has', () => {
     const sources = ['src', 'dev', 'scripts'].flatMap(filesIn).filter((path) => !path.endsWith('.gz'));
     const program = sources.map(read).join('\n').replace(/\\'/g, "'");

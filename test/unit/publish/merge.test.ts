@@ -53,8 +53,9 @@ describe('merge', () => {
     const { run, requests } = merging([LOADED, { ...LOADED, bytes: 1 }, { ...LOADED, merging: 1 }, DONE]);
     await run();
     const look = ['_segments', '_stats/merge%2Cstore'];
+    const count = ['_refresh', '_count'];
     const polls = [...look, '_forcemerge', '_refresh', ...look, ...look];
-    expect(requests).to.deep.equal(['_refresh', '_count', ...look, ...polls, '_block/write']);
+    expect(requests).to.deep.equal([...count, ...look, ...polls, '_block/write', ...count]);
   });
 
   it('requests the merge again after a node was away', async () => {

@@ -28,7 +28,7 @@ describe('obsolete', () => {
   };
 
   it('keeps the snapshots with the changes that have led to each of them', () => {
-    expect(keptOf(3, found(ID5, [ID4, ID2]), found(ID3))).to.deep.equal([
+    expect(keptOf(3, found(ID5, [ID4, ID2, ID1]), found(ID3, [ID2]))).to.deep.equal([
       snapshot(ID5),
       changes(ID5),
       changes(ID4),
@@ -36,6 +36,7 @@ describe('obsolete', () => {
       changes(ID3),
       changes(ID2),
     ]);
+    expect(keptOf(3, found(ID5, [ID4]))).to.deep.equal([snapshot(ID5), changes(ID5)]);
   });
 
   it('keeps at most the retained number of changes of each snapshot', () => {
@@ -44,7 +45,7 @@ describe('obsolete', () => {
     expect(kept(0)).to.deep.equal([]);
     expect(kept(1)).to.deep.equal([changes(ID5)]);
     expect(kept(3)).to.deep.equal([changes(ID5), changes(ID4), changes(ID3)]);
-    expect(kept(30)).to.deep.equal(IDS.map(changes));
+    expect(kept(30)).to.deep.equal(IDS.slice(0, 4).map(changes));
   });
 
   it('keeps nothing of snapshots that do not exist', () => {
@@ -52,8 +53,8 @@ describe('obsolete', () => {
   });
 
   it('keeps a snapshot that was written by another version', () => {
-    expect(keptOf(30, found(ID4))).to.deep.equal([snapshot(ID4), changes(ID4)]);
+    expect(keptOf(30, found(ID4))).to.deep.equal([snapshot(ID4)]);
     const withoutChain = { ...found(ID4), meta: {} } as FoundIndex;
-    expect(keptOf(30, withoutChain)).to.deep.equal([snapshot(ID4), changes(ID4)]);
+    expect(keptOf(30, withoutChain)).to.deep.equal([snapshot(ID4)]);
   });
 });
