@@ -80,7 +80,7 @@ export async function seal(
 }
 
 /** @throws {Error} if there are not `total` searchable documents, for example because another client deleted some. */
-export async function assertDocuments(
+async function assertDocuments(
   client: Client,
   index: string,
   total: number,

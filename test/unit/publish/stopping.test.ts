@@ -9,7 +9,6 @@ import { merge } from '../../../src/publish/merge.js';
 import { findExisting } from '../../../src/publish/publish.js';
 import { recordChanges } from '../../../src/publish/record-changes.js';
 import { replicate } from '../../../src/publish/replicate.js';
-import { verify } from '../../../src/publish/verify.js';
 import { findIndex } from '../../../src/snapshot/snapshot.js';
 import { streamOf } from '../../support/batches.js';
 import { interceptedClient } from '../../support/intercepted-client.js';
@@ -20,28 +19,24 @@ const ALIAS = 'registry-packages-v2';
 const [OLD, NEW] = [`${ALIAS}-20260101t000000z-00000000`, `${ALIAS}-20260102t000000z-00000000`] as const;
 const meta = metaWith(0);
 const created = { index: NEW, meta };
+const document = { id: '', source: '{}' };
 const pool = { search: () => Promise.resolve([{ entries: [], exact: 0 }]) } as unknown as SearchPool;
 const _shards = { failed: 0, successful: 1 };
 
 /** What Elasticsearch responds to the requests of a rebuild. */
 function responder() {
-  let isMerged = false;
-  let isCopied = false;
+  const seen = new Set<string>();
   return (path: string): object => {
-    if (path.endsWith('/_count')) return { count: 0, _shards };
-    if (path.endsWith('/_segments')) {
-      const segment = { num_docs: 0, committed: true, search: isMerged };
-      return { _shards, indices: { [NEW]: { shards: { 0: [{ segments: { _0: segment } }] } } } };
-    }
-    if (path.endsWith('/_forcemerge')) isMerged = true;
-    if (path.endsWith('/_shard_stores')) {
-      const indices = isCopied ? {} : { [NEW]: {} };
-      isCopied = true;
-      return { indices };
-    }
-    const index = { mappings: { _meta: meta }, settings: { index: { creation_date: '1' } } };
-    const name = path.endsWith('*') ? OLD : path.slice(1);
-    return /^\/[^/]+$/.test(path) ? { [name]: index } : {};
+    const api = /_\w+$/.exec(path)?.[0] ?? '';
+    const segment = { num_docs: 0, committed: true, search: seen.has('_forcemerge') };
+    const isCopied = seen.has('_shard_stores');
+    seen.add(api);
+    if (api === '_count') return { count: 0, _shards };
+    if (api === '_segments')
+      return { _shards, indices: { [NEW]: { shards: { 0: [{ segments: [segment] }] } } } };
+    if (api === '_shard_stores') return { indices: isCopied ? {} : { [NEW]: {} } };
+    const name = /-\d{8}t.*z-\w{8}$/.test(path) ? path.slice(1) : OLD;
+    return { [name]: { mappings: { _meta: meta }, settings: { index: { creation_date: '1' } } } };
   };
 }
 
@@ -81,17 +76,11 @@ describe('A step that is stopped', () => {
 
   for (const [what, run] of [
     ['the search for existing indices', (client, { signal }) => findExisting(context(client), signal)],
-    [
-      'a load',
-      (client, step) => load(client, NEW, streamOf([[{ id: '', source: '{}' }]]), { inFlight: 1, ...step }),
-    ],
+    ['a load', (client, step) => load(client, NEW, streamOf([[document]]), { inFlight: 1, ...step })],
     ['a merge', (client, step) => merge(client, NEW, 0, step)],
     ['a copy', (client, step) => replicate(client, NEW, '1', step)],
-    ['a verification', (client, step) => verify(client, pool, created, step)],
   ] as [string, (client: Client, step: Step) => Promise<unknown>][]) {
-    it(`ends at once: ${what}`, async () => {
-      expect(await stopDuringEach(run)).to.deep.equal([]);
-    });
+    it(`ends at once: ${what}`, async () => expect(await stopDuringEach(run)).to.deep.equal([]));
   }
 
   it('waits for the response to the creation of an index, which can then be deleted', async () => {
