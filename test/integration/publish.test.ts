@@ -14,7 +14,7 @@ import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { errorResponse, interceptedClient, type SentRequest } from '../support/intercepted-client.js';
 import { metaWith } from '../support/snapshot-meta.js';
-import { loggedStep, STEP } from '../support/step.js';
+import { loggedStep, STEP, type LogLine } from '../support/step.js';
 
 /** The first name is too short for a search. The last one is found among others. */
 const NAMES = ['p', ...Array.from({ length: 99 }, (_, i) => `package-${99 - i}`)];
@@ -98,7 +98,7 @@ describe('publish', () => {
   const foreign = [`${alias}-notes`, `${alias}-20200101t000000z-0123wxyz`, `my-${crashed}`];
   let context: PublishContext;
   let client: Client;
-  let logged: Record<string, unknown>[] = [];
+  let logged: LogLine[] = [];
 
   before(async () => {
     const { url } = engines().elasticsearch;
@@ -261,7 +261,7 @@ describe('publish', () => {
       const { served } = await find();
       expect(served).to.have.property('index', index);
       expect(served?.meta?.lineage).to.deep.equal(lineage);
-      const lines = logged.map(({ msg, reason, err }) => `${msg}: ${reason ?? (err as Error).message}`);
+      const lines = logged.map(({ msg, reason, err }) => `${msg}: ${reason ?? err?.message ?? ''}`);
       expect([...new Set(lines)]).to.deep.equal(messages);
     });
   }

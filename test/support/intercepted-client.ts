@@ -24,7 +24,7 @@ export function interceptedClient(
   const forward = transport.request.bind(transport);
   const request = async (params: TransportRequestParams, options: TransportRequestOptions = {}) => {
     options.signal?.throwIfAborted();
-    return intercept({ ...params, signal: options.signal }, () => forward(params, options));
+    return await intercept({ ...params, signal: options.signal }, () => forward(params, options));
   };
   return Object.assign(client, { transport: Object.assign(transport, { request }) });
 }

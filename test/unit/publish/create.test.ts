@@ -51,7 +51,7 @@ describe('createIndex', () => {
 
   it('succeeds if only the response to an earlier attempt was lost', async () => {
     const answers = [errorResponse(503), errorResponse(400, 'resource_already_exists_exception')];
-    await create('changes', {}, {}, () => Promise.reject(answers.shift() as Error));
+    await create('changes', {}, {}, () => Promise.reject(answers.shift() ?? expect.fail()));
     const refused = create('changes', {}, {}, () => Promise.reject(errorResponse(400)));
     await rejects(refused, { name: 'ResponseError' });
   });

@@ -32,7 +32,7 @@ async function send(
   const client = interceptedClient(async ({ method, path, querystring, bulkBody }) => {
     mostInFlight = Math.max(mostInFlight, ++received);
     targets.add(`${method} ${path} ${JSON.stringify(querystring)}`);
-    const answered = answer(bodies.push(String(bulkBody)));
+    const answered = answer(bodies.push(bulkBody as string));
     await pause(2);
     received--;
     if (answered instanceof Error) throw answered;
