@@ -86,7 +86,8 @@ const NEW_CHAINS: [what: string, Given, lineage: object | undefined, ...messages
   ['the chain cannot be recorded', refuse(/^comparing (PUT .*_mapping|DELETE)/), undefined, `${NOT_RECORDED}: an_exception`,
     'a new chain could not be recorded: /changes is unavailable: an_exception',
     'the index of changes could not be removed; the next rebuild tries again: an_exception'],
-  ['old indices cannot be removed', { ...refuse(/^pruning POST/), options: { retention: 0 } }, undefined, 'an old index could not be removed; the next rebuild tries again: an_exception'],
+  ['old indices cannot be removed', { ...refuse(/^pruning POST/), options: { retention: 0 } }, undefined,
+    ...[1, 2].map(() => 'an old index could not be removed; the next rebuild tries again: an_exception')],
   ['more than half of all names changed', { packages: updated(51) }, NEW_CHAIN, `${NOT_RECORDED}: more than half of all names changed`],
   ['the previous snapshot has another rule', { meta: { name_rule: 'pypi' } }, NEW_CHAIN, `${NOT_RECORDED}: the previous snapshot has another NAME_RULE`],
 ];
@@ -262,7 +263,7 @@ describe('publish', () => {
       expect(served).to.have.property('index', index);
       expect(served?.meta?.lineage).to.deep.equal(lineage);
       const lines = logged.map(({ msg, reason, err }) => `${msg}: ${reason ?? err?.message ?? ''}`);
-      expect([...new Set(lines)]).to.deep.equal(messages);
+      expect(lines).to.deep.equal(messages);
     });
   }
 });

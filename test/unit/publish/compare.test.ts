@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { SearchPool } from '../../../src/elasticsearch/search-pool.js';
 import { compare } from '../../../src/publish/compare.js';
-import { PageReader } from '../../../src/publish/page-reader.js';
 import type { Difference } from '../../../src/snapshot/change-record.js';
 import { encodeEntry, entryMembers, type PackageEntry } from '../../../src/snapshot/package-document.js';
 import { packagesNamed } from '../../support/datasets.js';
@@ -85,16 +84,5 @@ describe('compare', () => {
     expect(batches.flat()).to.have.length(9000);
     for (const batch of batches) expect(batch.length).to.be.within(1, 4000);
     expect(batches.length).to.be.within(3, 5);
-  });
-});
-
-describe('PageReader', () => {
-  it('reads pages of about 2 MB', async () => {
-    const packages = numbered(1000).map((entry) => ({ ...entry, description: 'x'.repeat(2000) }));
-    const { pool, searches } = poolOf({ packages });
-    const reader = new PageReader(pool, 'packages', STEP);
-    let page = await reader.read();
-    for (; page.last !== undefined; page = await reader.read(page.last));
-    expect(searches.map((search) => Number(search.split(' ')[3]))).to.deep.equal([100, 714, 714]);
   });
 });
