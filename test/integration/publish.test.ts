@@ -7,6 +7,7 @@ import { clean, findExisting, publish, type PublishContext } from '../../src/pub
 import type { RetryOptions } from '../../src/publish/retry.js';
 import { rollBack } from '../../src/publish/rollback.js';
 import { aliasOf, changesIndexOf, snapshotIdOf } from '../../src/snapshot/index-names.js';
+import type { FoundIndex } from '../../src/snapshot/snapshot.js';
 import { packageDocument, type PackageEntry } from '../../src/snapshot/package-document.js';
 import type { SnapshotMeta } from '../../src/snapshot/snapshot-meta.js';
 import { streamOf } from '../support/batches.js';
@@ -30,6 +31,8 @@ interface Given {
   /** Members of the last document. */
   last?: object;
   options?: Partial<typeof OPTIONS> & Pick<RetryOptions, 'stallMs' | 'pauseMs'>;
+  /** What the snapshot that is served seems to be. */
+  served?: Partial<FoundIndex>;
   onProgress?: (...progress: unknown[]) => void;
   /** Called before each request. May return what Elasticsearch responds. */
   intercept?: (request: SentRequest & { phase: string }) => unknown;
@@ -89,6 +92,8 @@ const NEW_CHAINS: [what: string, Given, lineage: object | undefined, ...messages
   ['old indices cannot be removed', { ...refuse(/^pruning POST/), options: { retention: 0 } }, undefined,
     ...[1, 2].map(() => 'an old index could not be removed; the next rebuild tries again: an_exception')],
   ['more than half of all names changed', { packages: updated(51) }, NEW_CHAIN, `${NOT_RECORDED}: more than half of all names changed`],
+  ['the previous snapshot is closed', { served: { closed: true } }, NEW_CHAIN, `${NOT_RECORDED}: the index of the previous snapshot is closed`],
+  ['the previous snapshot is not readable', { served: { meta: undefined } }, NEW_CHAIN, `${NOT_RECORDED}: the _meta of the previous snapshot is not readable`],
   ['the previous snapshot has another rule', { meta: { name_rule: 'pypi' } }, NEW_CHAIN, `${NOT_RECORDED}: the previous snapshot has another NAME_RULE`],
 ];
 
@@ -136,7 +141,9 @@ describe('publish', () => {
     last.source = JSON.stringify({ ...(JSON.parse(last.source) as object), ...given.last });
     const meta = { ...metaWith(packages.length), ...given.meta };
     const existing = await find();
+    Object.assign(existing.served ?? {}, given.served);
     try {
+      await clean(all, existing, existing.served?.index, step);
       const index = await publish(all, existing, { meta, documents: streamOf([documents]) }, step);
       enter('pruning');
       await clean(all, existing, index, step);
@@ -149,12 +156,14 @@ describe('publish', () => {
   it('serves a hundred documents', async () => {
     const existing = await find();
     const documents = streamOf([PACKAGES.map(packageDocument)]);
-    const index = await publish(context, existing, { meta: metaWith(100), documents }, OPTIONS);
+    const { log, logged } = loggedStep();
+    const index = await publish({ ...context, log }, existing, { meta: metaWith(100), documents }, OPTIONS);
     await clean(context, existing, index, OPTIONS);
     const { served, indices } = await find();
     expect(served).to.deep.include({ index, aliases: [alias] });
     expect(served?.meta).to.deep.include({ total: 100, lineage: NEW_CHAIN });
     expect(indices).to.deep.equal([index]);
+    expect(logged).to.deep.equal([]);
     expect(await client.indices.exists({ index: foreign })).to.equal(true);
     const { hits } = await client.search({ index: alias, size: 100, sort: 'ordinal' });
     expect(hits.hits.map(({ _source }) => (_source as { name: string }).name)).to.deep.equal(NAMES);
@@ -189,7 +198,8 @@ describe('publish', () => {
 
   it('keeps two snapshots with as many changes as it is told', async () => {
     const { served: before } = await find();
-    const packages = PACKAGES.slice(0, 90);
+    // Not more than half of all names change.
+    const packages = PACKAGES.slice(0, 50);
     const index = await publishGiven({ packages, options: { retention: 1 } });
     const { served, indices } = await find();
     expect(served?.meta?.lineage?.ancestors).to.deep.equal([before?.id]);
@@ -249,7 +259,7 @@ describe('publish', () => {
     const { indices } = await find();
     await rejects(publishGiven(refuse(/^flipping (POST|DELETE)/, 403)), { name: 'ResponseError' });
     const msg = 'what the failed rebuild created may be left; the next one tries again';
-    expect(logged.at(-1)).to.include({ msg });
+    expect(logged.at(-1)).to.include({ msg }).and.to.have.property('index');
     expect((await find()).indices).to.have.length(indices.length + 2);
     // Keeps the two snapshots with their changes.
     await publishGiven();

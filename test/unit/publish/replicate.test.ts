@@ -10,13 +10,11 @@ async function copy(copied: number[], replicas = '1') {
   let settings: unknown;
   const client = interceptedClient(({ path, body }) => {
     const bytes = copied[progress.length];
-    const shard = (type: string) => ({
-      type,
-      index: { size: { recovered_in_bytes: bytes, total_in_bytes: 100 } },
-    });
+    const index = (total: number) => ({ size: { recovered_in_bytes: bytes, total_in_bytes: total } });
+    const shards = [{ type: 'PEER', index: index(100) }, { type: 'EMPTY_STORE', index: index(5) }]; // prettier-ignore
     if (path === '/packages/_settings') settings = body;
     if (path === '/packages/_shard_stores') return { indices: bytes === undefined ? {} : { packages: {} } };
-    if (path === '/packages/_recovery') return { packages: { shards: ['PEER', 'EMPTY_STORE'].map(shard) } };
+    if (path === '/packages/_recovery') return { packages: { shards } };
     return {};
   });
   const onBytes = (...bytes: number[]) => progress.push(bytes);

@@ -1,11 +1,10 @@
-import { rejects } from 'node:assert/strict';
 import { errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import {
   ElasticsearchUnavailableError,
   NodeUnavailableError,
 } from '../../../src/elasticsearch/elasticsearch-errors.js';
-import { retry, waitUntilDone } from '../../../src/publish/retry.js';
+import { retry } from '../../../src/publish/retry.js';
 import { errorResponse } from '../../support/intercepted-client.js';
 import { STEP } from '../../support/step.js';
 
@@ -54,14 +53,5 @@ describe('retry', () => {
   it('ends at once when it is stopped between two attempts', async () => {
     const sent = await send([errorResponse(503)], { signal: AbortSignal.timeout(20), pauseMs: 60_000 });
     expect(sent.outcome).to.have.property('name', 'AbortError');
-  });
-});
-
-describe('waitUntilDone', () => {
-  it('ends at once when it is stopped between two polls', async () => {
-    let polls = 0;
-    const look = () => Promise.resolve({ done: ++polls > 1, evidence: undefined });
-    const waited = waitUntilDone('the copy', look, { ...STEP, signal: AbortSignal.timeout(10) });
-    await rejects(waited, { name: 'AbortError' });
   });
 });

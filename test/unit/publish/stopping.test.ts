@@ -61,8 +61,9 @@ async function stopDuringEach(run: (client: Client, step: Step) => Promise<unkno
       );
     });
     const step = { ...STEP, signal: stopping.signal, onBytes: () => undefined, onRows: () => undefined };
-    const stopped = run(client, step).catch(() => undefined);
-    if ((await Promise.race([stopped, pause(100, 'late')])) === 'late') late.push(request);
+    const stopped = run(client, step).catch(() => 'stopped');
+    const outcome = await Promise.race([stopped, pause(100, 'late')]);
+    if (isHeld && outcome !== 'stopped') late.push(request);
   }
   return late;
 }
