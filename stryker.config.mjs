@@ -1,6 +1,6 @@
 // Mutation tests: `npm test -- mutation`. No kind of change is left out, not even that of texts.
 export default {
-  // Rules that unit tests reach.
+  // Rules that unit tests reach, and the core, which publishes on a real Elasticsearch.
   mutate: [
     'src/search/queries.ts',
     'src/search/tiered-search.ts',
@@ -15,8 +15,7 @@ export default {
     'src/lists/formats/package-check.ts',
     'src/lists/checked-packages.ts',
     'src/lists/number-list.ts',
-    'src/publish/alias-actions.ts',
-    'src/publish/prune.ts',
+    'src/publish/*.ts',
   ],
   // Each test file in a process: Stryker's runner for mocha cannot load mocha 12.
   testRunner: 'tap',
@@ -28,8 +27,9 @@ export default {
       'test/unit/http/{limits/rate-limit,request/query-params,response/etag}.test.ts',
       'test/unit/lists/{checked-packages,download,number-list,weights}.test.ts',
       'test/unit/lists/{formats/package-check,readers/csv-records}.test.ts',
-      'test/unit/publish/{alias-actions,prune}.test.ts',
+      'test/unit/publish/*.test.ts',
       'test/unit/properties.test.ts',
+      'test/integration/publish.test.ts',
     ],
     nodeArgs: [
       '--import=tsx',
@@ -40,12 +40,15 @@ export default {
       '--reporter=tap',
       '--bail',
       '--exit',
-      '--timeout=20000',
+      '--timeout=10000',
       '{{testFile}}',
     ],
+    // After a failure, a test must delete its indices.
+    forceBail: false,
   },
   coverageAnalysis: 'perTest',
   concurrency: 2,
+  timeoutMS: 3000,
   ignorePatterns: ['dist', 'test-results', '.env'],
   tempDirName: 'test-results/mutation/sandbox',
   cleanTempDir: 'always',

@@ -22,7 +22,6 @@ export async function merge(
   total: number,
   options: LongStepOptions,
 ): Promise<void> {
-  const { onBytes, signal: stopped } = options;
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);
   await assertDocuments(client, index, total, options);
   const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
@@ -51,7 +50,7 @@ export async function merge(
           throw error;
         },
       );
-      onBytes(Math.min(Math.max(0, bytes - unmerged), unmerged), unmerged);
+      options.onBytes(Math.min(Math.max(0, bytes - unmerged), unmerged), unmerged);
       if (merging === 0) {
         if (isMerged(segments, total)) return { done: true, evidence: undefined };
         request();
@@ -62,7 +61,6 @@ export async function merge(
     },
     options,
   ).finally(() => done.abort());
-  stopped.throwIfAborted();
   await seal(client, index, total, options);
 }
 
@@ -82,7 +80,7 @@ export async function seal(
 }
 
 /** @throws {Error} if there are not `total` searchable documents, for example because another client deleted some. */
-export async function assertDocuments(
+async function assertDocuments(
   client: Client,
   index: string,
   total: number,

@@ -1,3 +1,4 @@
+import type { Hits } from '../elasticsearch/msearch.js';
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { entriesInNameOrder, type Clauses } from '../snapshot/name-order.js';
 import { decodeEntry } from '../snapshot/package-document.js';
@@ -39,13 +40,13 @@ export class PageReader {
   async read(after?: string, upTo?: string): Promise<{ entries: string[]; last: string | undefined }> {
     const size = this.#size;
     const body = entriesInNameOrder(size, after, upTo, this.only);
-    const [hits] = await retry(() => this.pool.search(this.index, [body], OPAQUE_ID), this.options);
-    const { entries } = hits ?? { entries: [] };
+    const found = await retry(() => this.pool.search(this.index, [body], OPAQUE_ID), this.options);
+    const [{ entries }] = found as [Hits];
     const length = entries.reduce((sum, entry) => sum + entry.length, 0);
     if (length > 0) {
       const fitting = Math.floor((PAGE_LENGTH * entries.length) / length);
       this.#size = Math.max(MIN_PAGE, Math.min(MAX_PAGE, fitting));
     }
-    return { entries, last: entries.length < size ? undefined : decodeEntry(entries.at(-1) ?? '').name };
+    return { entries, last: entries.length < size ? undefined : decodeEntry(entries.at(-1) as string).name };
   }
 }

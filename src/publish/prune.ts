@@ -8,14 +8,18 @@ import type { RetryOptions } from './retry.js';
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 
 /** Lists the indices that rebuilds of this registry created: snapshots and changes. */
-export async function listIndices(client: Client, alias: string, signal?: AbortSignal): Promise<string[]> {
+export async function listIndices(
+  client: Client,
+  alias: string,
+  options: { signal?: AbortSignal } = {},
+): Promise<string[]> {
   const request: estypes.IndicesGetRequest = {
     index: `${alias}-*`,
     features: ['aliases'],
     // Without `closed`, a closed index would never be deleted.
     expand_wildcards: ['open', 'closed'],
   };
-  const found = await client.indices.get(request, signal === undefined ? {} : { signal });
+  const found = await client.indices.get(request, options);
   return Object.keys(found).filter((index) => isSnapshotOf(alias, index) || isChangesOf(alias, index));
 }
 

@@ -107,7 +107,7 @@ export async function findExisting(
 ): Promise<Existing> {
   const served = await findIndex(client, alias, { signal });
   const previous = await findIndex(client, previousAliasOf(alias), { signal });
-  return { served, previous, indices: await listIndices(client, alias, signal) };
+  return { served, previous, indices: await listIndices(client, alias, { signal }) };
 }
 
 /**
@@ -143,7 +143,7 @@ export async function publish(
     progress.enter('merging');
     await merge(client, index, total, step);
     progress.enter('verifying');
-    await verify(client, pool, { index, meta }, step);
+    await verify(pool, { index, meta }, step);
     progress.enter('comparing', total);
     const changes = await recordChanges(context, served, { index, meta }, { ...options, ...step });
     progress.enter('replicating');

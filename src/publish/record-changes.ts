@@ -95,10 +95,7 @@ async function startNewChain(
   // These errors are expected, for example after another registry's list was loaded, so the log needs no stack.
   const why = reason instanceof NewChainError ? { reason: reason.message } : { err: reason };
   log.warn({ index, ...why }, 'the changes were not recorded: the snapshot starts a new chain');
-  const orWarn = (message: string) => (error: unknown) => {
-    signal.throwIfAborted();
-    log.warn({ index, err: error }, message);
-  };
+  const orWarn = (message: string) => (error: unknown) => log.warn({ index, err: error }, message);
   await recordChain(client, created, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
     orWarn('a new chain could not be recorded: /changes is unavailable'),
   );

@@ -1,13 +1,7 @@
 import { expect } from 'chai';
 import { applyChanges, changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
-import { SearchPool } from '../../src/elasticsearch/search-pool.js';
-import { createLogger } from '../../src/util/log.js';
-import { createIndex } from '../../src/publish/create.js';
-import { recordChanges } from '../../src/publish/record-changes.js';
 import { rollBack } from '../../src/publish/rollback.js';
-import { findIndex } from '../../src/snapshot/snapshot.js';
-import { newIndexName } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { isBulk, isCreation, isFlip, type Matches } from '../support/engine-proxy.js';
@@ -59,60 +53,6 @@ describe('Comparing snapshots with the longest possible entries after short ones
     const { body } = await service.get(`/changes?since=${since}&limit=1000`);
     expect(body.results).to.deep.equal(changesBetween([packages, changed]));
     expect(body.count).to.equal(14);
-  });
-});
-
-describe('A comparison that does not finish', function () {
-  this.timeout(120_000);
-  const suite = useProxiedService(() => packagesNamed(['alpha', 'beta', 'gamma']));
-  const step = {
-    signal: new AbortController().signal,
-    retention: RETENTION,
-    replicas: '0',
-    onRows: () => undefined,
-    onBytes: () => undefined,
-    pauseMs: 50,
-  };
-
-  /** Records the changes of an empty index, reading from `address`. @returns the logged reason. */
-  async function record(address: string, stallMs: number): Promise<string> {
-    const { alias, elasticsearch: client } = suite.service;
-    const served = await findIndex(client, alias);
-    if (served?.meta === undefined) throw new Error('no snapshot is served');
-    const index = newIndexName(alias, new Date());
-    const created = { index, meta: { ...served.meta, total: 0 } };
-    await createIndex(client, 'packages', created, { ...step, log: createLogger('silent') });
-    const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
-    const reasons: string[] = [];
-    const write = (line: string) => {
-      const { msg, err, reason } = JSON.parse(line) as {
-        msg: string;
-        err?: { message: string };
-        reason?: string;
-      };
-      if (msg.startsWith('the changes were not recorded')) reasons.push(String(reason ?? err?.message));
-    };
-    const log = createLogger('warn', { destination: { write } });
-    try {
-      const changes = await recordChanges({ client, exportPool, alias }, served, created, {
-        ...step,
-        stallMs,
-        log,
-      });
-      expect(changes).to.equal(undefined);
-      const found = await findIndex(client, index);
-      expect(found?.meta?.lineage).to.deep.equal({ ancestors: [], added: 0, removed: 0, updated: 0 });
-      const left = await client.indices.get({ index: `${alias}-changes-*` });
-      expect(Object.keys(left)).to.deep.equal([]);
-      return reasons.join();
-    } finally {
-      await exportPool.close();
-      await client.indices.delete({ index });
-    }
-  }
-
-  it('starts a new chain if Elasticsearch stops responding', async () => {
-    expect(await record('http://127.0.0.1:1', 300)).to.equal('Elasticsearch did not respond for 0.3 seconds');
   });
 });
 

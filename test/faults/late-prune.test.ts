@@ -1,12 +1,10 @@
 import { rejects } from 'node:assert/strict';
-import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { flip } from '../../src/publish/flip.js';
 import { createIndex } from '../../src/publish/create.js';
 import { discard, prune } from '../../src/publish/prune.js';
 import { aliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
-import { isFlip } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { keptIndices } from '../support/served-index.js';
 import { removeRegistry } from '../support/registries.js';
@@ -58,34 +56,6 @@ describe('A discarded index', function () {
     expect(await keptIndices(suite.service)).to.deep.equal([index, current]);
     // Replaces the empty index.
     await suite.publish(packages);
-  });
-
-  it('is served if only the response to its flip was late: the alias decides', async () => {
-    const { alias } = suite.service;
-    const [current] = await keptIndices(suite.service);
-    const index = await create();
-    const impatient = new Client({ node: suite.proxy.url, requestTimeout: 500, maxRetries: 0 });
-    const late = suite.proxy.hold('after', isFlip);
-    await flip(impatient, alias, { from: current, to: index }, STEP);
-    late.release();
-    await impatient.close();
-    expect(await keptIndices(suite.service)).to.deep.equal([index, current]);
-    await suite.publish(packages);
-  });
-
-  it('may be served or not if Elasticsearch stops responding, which the error says', async () => {
-    const { alias, elasticsearch } = suite.service;
-    const before = await keptIndices(suite.service);
-    const index = await create();
-    const impatient = new Client({ node: suite.proxy.url, requestTimeout: 300, maxRetries: 0 });
-    const hang = suite.proxy.hang();
-    const options = { ...STEP, stallMs: 600, pauseMs: 50 };
-    const flipped = flip(impatient, alias, { from: before[0], to: index }, options);
-    await rejects(flipped, { name: 'FlipError' });
-    hang.release();
-    await impatient.close();
-    await discard(elasticsearch, index);
-    expect(await keptIndices(suite.service)).to.deep.equal(before);
   });
 
   it('is never the previous snapshot, even if the current index was deleted by hand', async () => {

@@ -30,27 +30,5 @@ describe('A rebuild', function () {
     });
   });
 
-  for (const [what, settings, reason] of [
-    ['a write block', { 'index.blocks.write': true }, /rejected a document: cluster_block_exception/],
-    ['a rejected document', { 'index.final_pipeline': 'missing' }, /rejected a document: illegal_argument/],
-    ['the block of a full disk', { 'index.blocks.read_only_allow_delete': true }, /cluster_block_exception/],
-  ] as const) {
-    it(`stops at ${what} without leaving anything`, async () => {
-      const served = await suite.service.indices();
-      const load = suite.proxy.hold('before', isBulk);
-      const rebuilt = suite.service.rebuild('&force=true');
-      await load.arrived;
-      const index = (await suite.service.indices()).filter((name) => !served.includes(name));
-      expect(index).to.have.length(1);
-      await suite.service.elasticsearch.indices.putSettings({ index, settings });
-      load.release();
-      await rebuilt;
-      expect(await suite.service.indices()).to.deep.equal(served);
-      const { status, body } = await suite.service.rebuild('&force=true');
-      expect(status).to.equal(202);
-      expect(body.last_failure.reason).to.match(reason);
-    });
-  }
-
   reading.itNoticesNothing();
 });

@@ -5,11 +5,11 @@ import { integer, seededRandom } from '../fixtures/random.js';
 import { rollBack } from '../../src/publish/rollback.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectInvalid, expectProblem } from '../support/expect-problem.js';
 import { cursorOf, followNext, linksOf, walk } from '../support/follow-next.js';
 import { servedIndex } from '../support/served-index.js';
-import { logLines, useService, type Service } from '../support/service.js';
+import { useService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 import { metaWith } from '../support/snapshot-meta.js';
 import { STEP } from '../support/step.js';
@@ -180,22 +180,6 @@ describe('The chain of snapshots', function () {
     expect(await changesIndices()).to.have.length(3);
   });
 
-  it('is replaced by a new one if more than half of all names changed, which is logged', async () => {
-    const { service, dataset } = suite;
-    const since = await service.snapshot();
-    await dataset.write(toCsv(updated(packages, 'new', (i) => i < 5)));
-    logLines.length = 0;
-    expect((await service.rebuild()).status).to.equal(202);
-    await expectGone(service, `since=${since}`, NOT_IN_CHAIN);
-    const lines = logLines.filter(({ msg }) => String(msg).includes('starts a new chain'));
-    expect(lines).to.have.length(1);
-    expect(JSON.stringify(lines)).to.include('more than half of all names changed');
-    const id = await service.snapshot();
-    expect((await service.get('/changes')).body).to.include({ from: id, to: id, count: 0 });
-    await suite.publish(updated(packages, 'new', (i) => i < 3));
-    expect((await service.get('/changes')).body).to.include({ from: id, count: 2 });
-  });
-
   it('is replaced by a new one if the previous index is closed, without waiting for it', async () => {
     const since = await suite.service.snapshot();
     await suite.service.elasticsearch.indices.close({ index: await servedIndex(suite.service) });
@@ -265,14 +249,6 @@ describe('The chain of snapshots', function () {
     expect(await (await fetch(replica.url)).text()).not.to.include('changes.atom');
     const { paths } = (await replica.get('/openapi.json')).body as { paths: object };
     expect(Object.keys(paths).filter((path) => path.includes('changes'))).to.deep.equal([]);
-  });
-
-  it('is removed by a rebuild with CHANGES_RETENTION=0', async () => {
-    await suite.publish(packages.slice(1));
-    expect(await changesIndices()).not.to.deep.equal([]);
-    await suite.publish(packages, { CHANGES_RETENTION: '0' });
-    expect(await changesIndices()).to.deep.equal([]);
-    expect((await suite.service.get('/stats')).headers.get('X-Snapshot-Changes')).to.equal(null);
   });
 });
 

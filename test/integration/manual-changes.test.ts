@@ -83,16 +83,6 @@ describe('A manual change in Elasticsearch', function () {
     expect(await behind(alias)).to.have.length(1);
   });
 
-  it('is found if an index template adds runtime fields to new indices', async () => {
-    const { elasticsearch, slug } = suite.service;
-    const runtime = { 'name.fold': { type: 'keyword', script: { source: "emit('x')" } } } as const;
-    await putTemplate({ mappings: { runtime } });
-    const reason = await failure().finally(() => elasticsearch.indices.deleteIndexTemplate({ name: slug }));
-    expect(reason).to.equal(
-      'an index template adds runtime fields to new indices: remove them from the template',
-    );
-  });
-
   it('cannot change the results by an index template', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     await elasticsearch.ingest.putPipeline({ id: slug, processors: [{ drop: {} }] });

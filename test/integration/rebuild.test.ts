@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import { isChangesOf } from '../../src/snapshot/index-names.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { namesAt } from '../support/expect-search.js';
-import { servedIndex } from '../support/served-index.js';
 import { REBUILD, useService, useSharedService } from '../support/service.js';
 
 describe('GET /rebuild', function () {
@@ -76,51 +74,6 @@ describe('GET /rebuild', function () {
     }
     expect(phases.size, [...phases].join()).to.be.greaterThan(1);
     await suite.service.idle();
-  });
-
-  it('keeps the current and the previous index, with writes blocked and regular settings', async () => {
-    const { elasticsearch, alias } = suite.service;
-    await suite.publish(old.slice(1));
-    const served = await servedIndex(suite.service);
-    const all = await elasticsearch.indices.get({ index: `${alias}-*` });
-    const indices = await suite.service.indices();
-    expect(indices).to.have.length(2).and.to.include(served);
-    // In addition, the changes of each.
-    const changes = Object.keys(all).filter((index) => isChangesOf(alias, index));
-    expect(Object.keys(all)).to.have.members([...indices, ...changes]);
-    for (const index of [served, ...changes]) {
-      expect(all[index]?.settings?.index, index).to.deep.include({
-        refresh_interval: '1s',
-        auto_expand_replicas: '0-1',
-        blocks: { write: 'true', metadata: 'false', read: 'false', read_only: 'false' },
-      });
-    }
-    const aliases = Object.values(all).flatMap((index) => Object.keys(index.aliases ?? {}));
-    expect(aliases).to.have.members([alias, `${alias}-previous`]);
-    const write = () => elasticsearch.index({ index: alias, document: { name: 'intruder' } });
-    await write().then(
-      () => expect.fail('the write succeeded'),
-      (error: unknown) => expect(String(error)).to.match(/blocked/),
-    );
-  });
-
-  it('removes only the leftovers of crashed rebuilds of this registry', async () => {
-    const { elasticsearch, alias, slug } = suite.service;
-    const orphan = `${alias}-20200101t000000z-0123abcd`;
-    const others = [
-      `${alias}-notes`,
-      `${alias}-20200101t000000z-0123wxyz`,
-      `${slug}-packages2-20200101t000000z-0123abcd`,
-      `my-${alias}-20200101t000000z-0123abcd`,
-    ];
-    for (const index of [orphan, ...others]) await elasticsearch.indices.create({ index });
-    try {
-      await suite.publish(old);
-      expect(await elasticsearch.indices.exists({ index: orphan })).to.equal(false);
-      for (const index of others) expect(await elasticsearch.indices.exists({ index }), index).to.equal(true);
-    } finally {
-      await elasticsearch.indices.delete({ index: others });
-    }
   });
 });
 
