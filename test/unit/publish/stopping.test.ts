@@ -42,7 +42,7 @@ function responder() {
 
 type Step = typeof STEP & { onBytes: () => void; onRows: () => void };
 
-/** Stops a step during each of its requests, which get no response. @returns the paths of those that it still waits for. */
+/** Stops a step during each of its requests, which get no response. @returns those that it still waits for. */
 async function stopDuringEach(run: (client: Client, step: Step) => Promise<unknown>): Promise<string[]> {
   const late: string[] = [];
   for (let n = 0; ; n++) {
