@@ -80,8 +80,8 @@ describe('An index that was created with a file of mappings/ alone', () => {
     ['search for words', queries.wordTiers(['left', 'pad'], 9), ['left-pad', 'Leftpad'], [], ['pad_left']],
     ['search for a whole name', [queries.exactNames('LEFTPAD', 9)], ['Leftpad']],
     ['look-up of names', [queries.packagesNamed(['LEFT-PAD'], 'lowercase')], ['left-pad']],
-    ['search for similar names', queries.similarNames('pad left', 9), ['pad_left'], []],
-    ['search for misspelled names', queries.similarNames('lefpad', 9), [], ['left-pad', 'Leftpad']],
+    ['search for similar names', queries.similarNames('pad left', 9), ['pad_left'], [], []],
+    ['search for misspelled names', queries.similarNames('lefpad', 9), [], ['left-pad', 'Leftpad'], []],
     ['page by number', [queries.browsePage(1, 2)], ['left-pad', 'Leftpad']],
     ['sample by ordinal', [queries.packagesByOrdinal([0])], ['pad_left']],
   ] satisfies [string, SearchBody[], ...string[][]][])

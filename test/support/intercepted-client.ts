@@ -12,8 +12,8 @@ export interface SentRequest extends Omit<TransportRequestParams, 'body'> {
 }
 
 /**
- * A client whose requests `intercept` answers: with the body of a response, or with what Elasticsearch responds to `send`.
- * Without `node`, there is no Elasticsearch.
+ * A client whose requests `intercept` answers: with the body of a response, or with what Elasticsearch responds to
+ * `send`. Without `node`, there is no Elasticsearch.
  */
 export function interceptedClient(
   intercept: (request: SentRequest, send: () => Promise<unknown>) => unknown,

@@ -42,17 +42,17 @@ function responder() {
 
 type Step = typeof STEP & { onBytes: () => void; onRows: () => void };
 
-/** Stops a step during each of its requests, which get no response. @returns the paths of those that it still waits for. */
+/** Stops a step during each of its requests, which get no response. @returns those that it still waits for. */
 async function stopDuringEach(run: (client: Client, step: Step) => Promise<unknown>): Promise<string[]> {
   const late: string[] = [];
   for (let n = 0; ; n++) {
+    const held: string[] = [];
     const stopping = new AbortController();
     const respond = responder();
-    const held = { request: '' };
     let sent = 0;
     const client = interceptedClient(({ method, path, signal }) => {
       if (sent++ !== n) return respond(path);
-      held.request = `${method} ${path}`;
+      held.push(`${method} ${path}`);
       setImmediate(() => stopping.abort());
       return new Promise((_, reject) =>
         signal?.addEventListener('abort', () => reject(signal.reason as Error)),
@@ -61,8 +61,8 @@ async function stopDuringEach(run: (client: Client, step: Step) => Promise<unkno
     const step = { ...STEP, signal: stopping.signal, onBytes: () => undefined, onRows: () => undefined };
     const stopped = run(client, step).catch(() => 'stopped');
     const outcome = await Promise.race([stopped, pause(100, 'late')]);
-    if (held.request === '') return late;
-    if (outcome !== 'stopped') late.push(held.request);
+    if (held.length === 0) return late;
+    if (outcome !== 'stopped') late.push(...held);
   }
 }
 
