@@ -11,7 +11,8 @@ const MAX_PARAMETERS = 128;
 
 /** The name of a `name=value` pair. No parameter has the empty name. */
 function nameOf(pair: string): string {
-  return decode(pair.replace(/=.*/s, '')) ?? '';
+  const end = pair.indexOf('=');
+  return decode(end === -1 ? pair : pair.slice(0, end)) ?? '';
 }
 
 /** A `%` without two hex digits is literal. @returns undefined if the bytes are not UTF-8. */
