@@ -119,7 +119,7 @@ describe('An upgrade from 0.3.0', function () {
   let variant = 0;
 
   const indices = async () => Object.keys(await client.indices.get({ index: `${slug}-*` })).toSorted();
-  const isOld = (index: string) => !index.startsWith(`${slug}-packages-v2-`);
+  const isOld = (index: string) => !/^(packages|rebuilds)-v2/.test(index.slice(slug.length + 1));
   const snapshotOf = async ({ url }: Replica) =>
     (await request(`${url}/stats`)).headers.get('X-Snapshot') ?? '';
   const next = () => dataset.write(toCsv(VARIANTS[++variant % 2] ?? []));

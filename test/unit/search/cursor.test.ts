@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { decodeCursor, encodeCursor, type Cursor } from '../../../src/search/cursor.js';
+import { decodeCursor, encodeCursor, MAX_CURSOR_LENGTH, type Cursor } from '../../../src/search/cursor.js';
 
 const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 128 });
 const anyTier = fc.constantFrom<Cursor['tier']>('equals', 'startsWith', 'containsElsewhere');
@@ -12,6 +12,7 @@ describe('decodeCursor', () => {
       fc.property(name, name, tierByName, name, (q, other, tier, last) => {
         const text = encodeCursor(q, { tier, name: last });
         expect(text).to.match(/^[\w-]+$/);
+        expect(text.length).to.be.at.most(MAX_CURSOR_LENGTH);
         expect(decodeCursor(q, text)).to.deep.equal({ tier, name: last } satisfies Cursor);
         expect(decodeCursor(q, text, true), 'in the order of weights').to.equal(undefined);
         if (other !== q) expect(decodeCursor(other, text)).to.equal(undefined);
@@ -23,6 +24,7 @@ describe('decodeCursor', () => {
     fc.assert(
       fc.property(name, anyTier, name, fc.maxSafeNat(), (q, tier, last, weight) => {
         const text = encodeCursor(q, { tier, name: last, weight });
+        expect(text.length).to.be.at.most(MAX_CURSOR_LENGTH);
         expect(decodeCursor(q, text, true)).to.deep.equal({ tier, name: last, weight });
         expect(decodeCursor(q, text)).to.equal(undefined);
       }),
@@ -45,20 +47,9 @@ describe('decodeCursor', () => {
       if (cursor !== undefined) expect(encodeCursor('lib', cursor)).to.equal(text);
     }
     expect(decodeCursor('lib', encodeCursor('lib', { tier: 'startsWith', name: '' }))).to.equal(undefined);
-  });
-
-  it('rejects other texts of the same values', () => {
-    const text = Buffer.from(
-      encodeCursor('lib', { tier: 'startsWith', name: 'libc' }),
-      'base64url',
-    ).toString();
-    const decode = (json: string | Buffer) => decodeCursor('lib', Buffer.from(json).toString('base64url'));
-    expect(decode(text)).to.deep.equal({ tier: 'startsWith', name: 'libc' });
-    for (const other of [` ${text}`, text.replace('libc', '\\u006cibc'), text.replace('}', ',"x":1}')])
-      expect(decode(other), other).to.equal(undefined);
-    // Bytes that are not UTF-8, and text that has no UTF-8.
-    expect(decode(Buffer.from(text.replace('libc', '\xff'), 'latin1'))).to.equal(undefined);
-    expect(decode(text.replace('libc', '\\ud800'))).to.equal(undefined);
+    // Bytes that are not UTF-8.
+    const bytes = Buffer.concat([Buffer.from(good, 'base64url').subarray(0, 7), Buffer.of(0xff)]);
+    expect(decodeCursor('lib', bytes.toString('base64url'))).to.equal(undefined);
   });
 
   it('rejects numbers that are no weights', () => {
@@ -71,6 +62,7 @@ describe('decodeCursor', () => {
   it('accepts names up to the longest of a package', () => {
     const longest: Cursor = { tier: 'startsWith', name: 'x'.repeat(512), weight: Number.MAX_SAFE_INTEGER };
     const text = encodeCursor('lib', longest);
+    expect(text).to.have.length(MAX_CURSOR_LENGTH);
     expect(decodeCursor('lib', text, true)).to.deep.equal(longest);
     const longer = encodeCursor('lib', { ...longest, name: 'x'.repeat(513) });
     expect(decodeCursor('lib', longer, true)).to.equal(undefined);
