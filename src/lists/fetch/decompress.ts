@@ -1,6 +1,5 @@
-import { pipeline } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { DatasetError } from './dataset-error.js';
 
 /**
@@ -25,13 +24,25 @@ const OTHER_FORMATS: [start: RegExp, reason: string][] = [
   [/^(fffe|feff|(?!00000000)(00|..00))/, 'this is UTF-16 or UTF-32: save it as UTF-8'],
 ];
 
-/** The beginning of a small text that stands for a file in the storage of Git LFS. */
-const LFS_POINTER = /^version https:\/\/git-lfs\.github\.com\//;
+/**
+ * Beginnings of small texts that stand for a file whose content is elsewhere. Git LFS had other names before. An
+ * annexed file is a link into `.git/annex/objects`, or a text like it.
+ */
+const POINTERS: [start: RegExp, reason: string][] = [
+  [
+    /^\s*(version https?:\/\/(git-lfs\.github\.com|hawser\.github\.com|git-media\.io)\/|# (git-media|external)\s+[\da-f]{40,64}\s*$)/,
+    'this is a pointer of Git LFS, not the file itself: run `git lfs pull`',
+  ],
+  [
+    /^\s*(\S*\.git\S*)?[/\\]annex[/\\]objects[/\\]/,
+    'this is a pointer of git-annex, not the file itself: run `git annex get`',
+  ],
+];
 
 /**
  * Decompresses gzip and xz, recognised by their first bytes; anything else is passed on.
- * @throws {DatasetError} if the source is damaged, truncated, compressed twice, in one of `OTHER_FORMATS`, or a pointer
- * of Git LFS.
+ * @throws {DatasetError} if the source is damaged, truncated, compressed twice, in one of `OTHER_FORMATS`, or one of
+ * `POINTERS`.
  */
 export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { start, chunks } = await peek(source);
@@ -76,27 +87,51 @@ function isXz(start: Buffer): boolean {
 
 function assertReadable(start: Buffer): void {
   const bytes = start.toString('hex', 0, 8);
-  const [, reason] = OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? [];
+  const text = start.toString('latin1', 0, START_BYTES);
+  const found =
+    OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? POINTERS.find(([one]) => one.test(text));
+  const [, reason] = found ?? [];
   if (reason !== undefined) throw new DatasetError(reason);
-  if (LFS_POINTER.test(start.toString('latin1')))
-    throw new DatasetError('this is a pointer of Git LFS, not the file itself: run `git lfs pull`');
 }
 
 /**
- * Decompresses gzip with one or more members. Like gzip itself, Node ignores everything after zeros at the end.
- * @throws {DatasetError} if the gzip is damaged or truncated.
+ * Decompresses gzip with one or more members.
+ * @throws {DatasetError} if the gzip is damaged, truncated, or followed by anything but zeros.
  */
 export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  // Errors of the source and of zlib are thrown below.
-  pipeline(source, decompressed, () => undefined);
+  // `yield*` below throws errors. After the end of the text, errors have no other listener than this.
+  decompressed.on('error', () => undefined);
+  const feeding = feed(decompressed, source);
+  feeding.catch((error: unknown) => decompressed.destroy(error as Error));
   try {
     yield* decompressed as AsyncIterable<Buffer>;
+    // Awaited last: after an error of zlib, `feeding` never ends, because the callback of the last write is not called.
+    await feeding;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('Z_')) throw error;
     throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
   }
+}
+
+async function feed(decompressed: Gunzip, source: AsyncIterable<Buffer>): Promise<void> {
+  let fed = 0;
+  for await (const chunk of source) {
+    const isOver = decompressed.bytesWritten < fed;
+    fed += chunk.length;
+    if (!isOver)
+      await new Promise<void>((resolve, reject) => {
+        decompressed.write(chunk, (error) => (error ? reject(error) : resolve()));
+      });
+    // After the last member, zlib accepts zeros as padding, and silently ignores everything after the first zero, even
+    // further members.
+    const unread = Math.min(fed - decompressed.bytesWritten, chunk.length);
+    if (chunk.subarray(chunk.length - unread).some((byte) => byte !== 0)) {
+      throw new DatasetError('the gzip is cut off or damaged: its end is followed by other data');
+    }
+  }
+  decompressed.end();
 }
 
 async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

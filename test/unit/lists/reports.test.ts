@@ -221,37 +221,48 @@ describe('Inputs that users of other services reported', () => {
   describe('A pointer to a file whose content is elsewhere', () => {
     const oid = 'sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393';
     const spec = (version: string) => `version ${version}\noid ${oid}\nsize 12345\n`;
+    const key = 'SHA256E-s12--4d7a214614ab2935.csv';
     const LFS = 'this is a pointer of Git LFS, not the file itself: run `git lfs pull`';
-    const POINTERS = [
-      spec('https://git-lfs.github.com/spec/v1'),
-      spec('https://git-lfs.github.com/spec/v1').replaceAll('\n', '\r\n'),
-      `version https://git-lfs.github.com/spec/v1\next-0-foo ${oid}\noid ${oid}\nsize 1\n`,
+    const ANNEX = 'this is a pointer of git-annex, not the file itself: run `git annex get`';
+    const POINTERS: [text: string, reason: string][] = [
+      [spec('https://git-lfs.github.com/spec/v1'), LFS],
+      [spec('https://git-lfs.github.com/spec/v1').replaceAll('\n', '\r\n'), LFS],
+      [`version https://git-lfs.github.com/spec/v1\next-0-foo ${oid}\noid ${oid}\nsize 1\n`, LFS],
+      [spec('https://hawser.github.com/spec/v1'), LFS],
+      [spec('http://git-media.io/v/2'), LFS],
+      [`# git-media\n${oid.slice(7)}\n`, LFS],
+      [`# external\n${oid.slice(7)}`, LFS],
+      [`/annex/objects/${key}\n`, ANNEX],
+      [`../.git/annex/objects/Xj/8v/${key}/${key}`, ANNEX],
+      [`.git/annex/objects/Xj/8v/${key}/${key}\n`, ANNEX],
+      [`../../.git/modules/lists/annex/objects/Xj/8v/${key}/${key}`, ANNEX],
+      [`..\\.git\\annex\\objects\\Xj\\8v\\${key}\\${key}`, ANNEX],
     ];
 
     it('is refused as any list, also compressed', async () => {
-      for (const text of POINTERS) {
+      for (const [text, reason] of POINTERS) {
         for (const body of [text, gzipSync(text)]) {
           const { origin } = await serve(() => body);
-          expect(await convert('csv', origin), text).to.equal(LFS);
-          expect(await convert('npm', origin), text).to.equal(`page 1: ${LFS}`);
+          expect(await convert('csv', origin), text).to.equal(reason);
+          expect(await convert('npm', origin), text).to.equal(`page 1: ${reason}`);
         }
       }
     });
 
     it('is refused as weights', async () => {
-      for (const text of POINTERS) {
+      for (const [text, reason] of POINTERS) {
         const weights = Weights.read(
           decompress(Readable.from([Buffer.from(text)])),
           { name: 'name', weight: 'weight' },
           undefined,
           new BadRows(0, pino({ level: 'silent' })),
         );
-        expect(await weights.catch((error: unknown) => error)).to.include({ message: LFS });
+        expect(await weights.catch((error: unknown) => error)).to.include({ message: reason });
       }
     });
 
     it('is not a list that mentions one', async () => {
-      const names = ['git-lfs', '.git'];
+      const names = ['x/annex/objects/y', 'git-media', '.git'];
       const list = `# version https://git-lfs.github.com/spec/v1\n${names.join('\n')}\n`;
       const { origin } = await serve(() => list);
       expect(await convert('lines', origin)).to.deep.equal(names.map((name) => ({ name })));

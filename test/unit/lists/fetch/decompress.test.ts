@@ -22,17 +22,20 @@ async function* slowly(...chunks: (Buffer | Error)[]): AsyncGenerator<Buffer> {
 describe('gzip', () => {
   const zipped = gzipSync('some text');
 
-  it('may be followed by zeros, also in further chunks', async () => {
+  it('may be followed by nothing but zeros, also in further chunks', async () => {
     const zeros = Buffer.alloc(10);
     expect(await textOf(slowly(zipped, zeros, zeros))).to.equal('some text');
-    expect(await textOf(slowly(Buffer.concat([zipped, zeros]), zeros))).to.equal('some text');
-  });
-
-  it('must not be followed by other data', async () => {
-    const other = Buffer.from('other data');
-    for (const chunks of [[zipped, other], [Buffer.concat([zipped, other])]]) {
-      const message = 'the gzip is cut off or damaged: incorrect header check';
-      await rejects(textOf(slowly(...chunks)), { name: 'DatasetError', message });
+    const text = Buffer.from('x');
+    for (const chunks of [
+      [Buffer.concat([zipped, zeros]), zeros, text],
+      [zipped, zeros, text],
+      [zipped, zeros, zipped],
+      [Buffer.concat([zipped, zeros, zipped])],
+    ]) {
+      await rejects(textOf(slowly(...chunks)), {
+        name: 'DatasetError',
+        message: 'the gzip is cut off or damaged: its end is followed by other data',
+      });
     }
   });
 
