@@ -59,10 +59,15 @@ export const urlTemplate = z
     'must be http://… or https://…',
   )
   .regex(/^https?:\/\/[^/?#{]+[/?#].*\{\+?name\}/, 'must contain {name} or {+name} after the host')
-  .regex(
-    /^([^{}]|(?<![{$%])\{\+?name\}(?!\}))*$/,
-    'must not contain braces other than {name} and {+name}, which are replaced',
-  );
+  .refine((text) => otherPlaceholder(text) === undefined, {
+    error: ({ input }) =>
+      `must not contain ${otherPlaceholder(input as string)}: only {name} and {+name} are replaced`,
+  });
+
+/** The first text in braces that would stay in every URL, such as `{version}`, `{{name}}` or `${name}`. */
+function otherPlaceholder(template: string): string | undefined {
+  return /[$%]?\{[^}]*\}*|\}+/.exec(template.replaceAll(/(?<![{$%])\{\+?name\}(?!\})/g, 'name'))?.[0];
+}
 
 /** Links must not contain credentials, and `fetch` rejects addresses with credentials. */
 export const plainUrl = urlOf(['http:', 'https:'], 'must be http://… or https://…').refine((text) => {

@@ -178,6 +178,14 @@ describe('readConfig', () => {
       )
       .and.does.not.contain('hush');
   });
+
+  it('names the text in braces that would stay in every URL', () => {
+    for (const found of ['{version}', '{{name}}', '${name}', '%{name}', '}'])
+      expect(() => readConfig({ ...REQUIRED, PACKAGE_URL_TEMPLATE: `https://a/{name}/${found}` })).to.throw(
+        ConfigError,
+        `PACKAGE_URL_TEMPLATE must not contain ${found}: only {name} and {+name} are replaced`,
+      );
+  });
 });
 
 describe('readKeysConfig', () => {
