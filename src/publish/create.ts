@@ -37,23 +37,15 @@ export async function createIndex(
   { index, meta, nameRule = meta?.name_rule ?? 'exact' }: NewIndex,
   options: RetryOptions,
 ): Promise<void> {
-  const file = await readFile(new URL(`mappings/${content}.json`, PROJECT_FOLDER), 'utf8');
-  const { settings, mappings } = JSON.parse(file) as IndexFile;
+  const { settings, mappings } = await readIndexFile(content);
   const request = {
     index,
     settings,
     mappings: { ...withNameRule(mappings, settings.analysis, nameRule), ...(meta && { _meta: meta }) },
     aliases: { [loadingAliasOf(index)]: {} },
   };
-  await retry(
-    // Not aborted by the signal: Elasticsearch could create the index afterwards, and nobody would delete it.
-    () =>
-      client.indices.create(request).catch((error: unknown) => {
-        // An earlier attempt succeeded, but its response was lost. No other process creates an index of this name.
-        if (!isAlreadyCreated(error)) throw error;
-      }),
-    options,
-  );
+  // Not aborted by the signal: Elasticsearch could create the index afterwards, and only the next rebuild would delete it.
+  await retry(() => createOnce(client, request), options);
   const look: estypes.IndicesGetRequest = { index, features: ['aliases', 'mappings', 'settings'] };
   const found = await retry((signal) => client.indices.get(look, { signal }), options);
   const { aliases = {}, mappings: created, settings: applied } = found[index] ?? {};
@@ -82,6 +74,15 @@ function withNameRule<T>(mappings: T, analysis: Record<string, object>, rule: Na
   }) as T;
 }
 
-function isAlreadyCreated(error: unknown): boolean {
-  return error instanceof errors.ResponseError && errorIn(error).type === 'resource_already_exists_exception';
+/** Reads a file in `mappings/`. */
+export async function readIndexFile(name: Content | 'rebuilds'): Promise<IndexFile> {
+  return JSON.parse(await readFile(new URL(`mappings/${name}.json`, PROJECT_FOLDER), 'utf8')) as IndexFile;
+}
+
+/** An index that exists counts as created: the response to an earlier attempt may have been lost. */
+export async function createOnce(client: Client, request: estypes.IndicesCreateRequest): Promise<void> {
+  await client.indices.create(request).catch((error: unknown) => {
+    const { type } = error instanceof errors.ResponseError ? errorIn(error) : {};
+    if (type !== 'resource_already_exists_exception') throw error;
+  });
 }

@@ -1,8 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { errors, type Client } from '@elastic/elasticsearch';
-import { errorIn } from '../elasticsearch/elasticsearch.js';
+import type { Client } from '@elastic/elasticsearch';
+import { createOnce, readIndexFile } from '../publish/create.js';
 import { rebuildsIndexOf } from '../snapshot/index-names.js';
-import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { reasonOf } from './failure-reason.js';
 import type { Phase, Report } from './progress.js';
 
@@ -132,7 +130,7 @@ export class RebuildStates {
     { minAgeMs, phase = 'downloading' }: { minAgeMs?: number | undefined; phase?: Phase } = {},
   ): Promise<RebuildState> {
     try {
-      await this.#create();
+      await createOnce(this.client, { index: this.#index, ...(await readIndexFile('rebuilds')) });
       const { state: before } = await this.#update(LOOK, {});
       const params = { owner, phase, min_age: minAgeMs ?? null, lasting: LASTING, expiry: this.times.expiry };
       const { state } = await this.#update(ACQUIRE, params);
@@ -183,15 +181,6 @@ export class RebuildStates {
       size,
     });
     return found.hits.hits.flatMap(({ _source: one }) => (one === undefined ? [] : [one]));
-  }
-
-  async #create(): Promise<void> {
-    const file = await readFile(new URL('mappings/rebuilds.json', PROJECT_FOLDER), 'utf8');
-    const request = { index: this.#index, ...(JSON.parse(file) as object) };
-    await this.client.indices.create(request).catch((error: unknown) => {
-      const { type } = error instanceof errors.ResponseError ? errorIn(error) : {};
-      if (type !== 'resource_already_exists_exception') throw error;
-    });
   }
 
   /** @returns `isOwner` is false if the script has changed nothing. */
