@@ -22,7 +22,6 @@ export async function merge(
   total: number,
   options: LongStepOptions,
 ): Promise<void> {
-  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
   await assertDocuments(client, index, total, options);
   const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
   const done = new AbortController();
@@ -75,17 +74,20 @@ export async function seal(
   options: RetryOptions,
 ): Promise<void> {
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
-  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
   await assertDocuments(client, index, total, options);
 }
 
-/** @throws {Error} if there are not `total` searchable documents, for example because another client deleted some. */
+/**
+ * Makes all documents searchable.
+ * @throws {Error} if there are not `total` of them, for example because another client deleted some.
+ */
 async function assertDocuments(
   client: Client,
   index: string,
   total: number,
   options: RetryOptions,
 ): Promise<void> {
+  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
   const { count } = await retry(async (signal) => {
     const counted = await client.count({ index }, { signal });
     assertComplete(counted._shards);

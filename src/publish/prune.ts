@@ -1,43 +1,36 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import type { Logger } from '../util/log.js';
 import { changesIndexOf, isChangesOf, isSnapshotOf, snapshotIdOf } from '../snapshot/index-names.js';
 import type { FoundIndex } from '../snapshot/snapshot.js';
 import { applyActions, preventFlip, whileServed } from './alias-actions.js';
+import type { PublishContext } from './publish.js';
 import type { RetryOptions } from './retry.js';
 
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 
 /** Lists the indices that rebuilds of this registry created: snapshots and changes. */
-export async function listIndices(
-  client: Client,
-  alias: string,
-  options: { signal?: AbortSignal } = {},
-): Promise<string[]> {
+export async function listIndices(client: Client, alias: string, signal: AbortSignal): Promise<string[]> {
   const request: estypes.IndicesGetRequest = {
     index: `${alias}-*`,
     features: ['aliases'],
     // Without `closed`, a closed index would never be deleted.
     expand_wildcards: ['open', 'closed'],
   };
-  const found = await client.indices.get(request, options);
+  const found = await client.indices.get(request, { signal });
   return Object.keys(found).filter((index) => isSnapshotOf(alias, index) || isChangesOf(alias, index));
 }
 
-/** The snapshots that are kept, and the maximum length of their chains. */
-interface Kept {
-  /** The served index, the previous index, or both. An index that does not exist is undefined. */
-  snapshots: readonly (FoundIndex | undefined)[];
-  /** CHANGES_RETENTION */
-  retention: number;
-}
-
-/** The indices of a registry that are neither a kept snapshot nor changes in the chain of a kept snapshot. */
+/**
+ * The indices of a registry that are neither a kept snapshot nor changes in the chain of a kept snapshot.
+ * @param kept the served index, the previous index, or both. An index that does not exist is undefined.
+ * @param retention CHANGES_RETENTION: the maximum length of a chain.
+ */
 export function obsolete(
   alias: string,
   indices: readonly string[],
-  { snapshots, retention }: Kept,
+  kept: readonly (FoundIndex | undefined)[],
+  retention: number,
 ): string[] {
-  const needed = snapshots.flatMap((one) => {
+  const needed = kept.flatMap((one) => {
     if (one === undefined) return [];
     // The oldest snapshot of a chain is only a starting point for `/changes`, so its own changes are not needed.
     const { ancestors = [] } = one.meta?.lineage ?? {};
@@ -51,16 +44,10 @@ export function obsolete(
  * Deletes the indices of a failed rebuild, if they exist: the index of the snapshot and the index of the changes. Never
  * throws: the next rebuild deletes leftovers.
  */
-export async function discardSnapshot(
-  client: Client,
-  alias: string,
-  index: string,
-  log: Logger,
-): Promise<void> {
-  const changes = changesIndexOf(alias, snapshotIdOf(index));
+export async function discardSnapshot({ client, alias, log }: PublishContext, index: string): Promise<void> {
   try {
     await discard(client, index);
-    if ((await listIndices(client, alias)).includes(changes)) await discard(client, changes);
+    await discard(client, changesIndexOf(alias, snapshotIdOf(index)));
   } catch (error) {
     log.error({ index, err: error }, 'what the failed rebuild created may be left; the next one tries again');
   }
@@ -81,9 +68,8 @@ interface PruneOptions extends Pick<RetryOptions, 'signal' | 'log'> {
 }
 
 /**
- * Deletes old indices with one request each, on condition that `current` is still served, or, without one, that
- * they have their loading alias. Never throws: the next rebuild
- * deletes the rest.
+ * Deletes old indices with one request each, on condition that `current` is still served, or, without one, that they
+ * have their loading alias. Never throws: the next rebuild deletes the rest.
  * @param indices must have been listed while this process held the lock: later indices belong to other processes.
  */
 export async function prune(

@@ -68,7 +68,8 @@ export interface NewSnapshot {
   documents: AsyncIterable<Iterable<NewDocument>>;
 }
 
-export const PUBLISH_PHASES = [
+/** The steps of `publish`, in their order. */
+export const STEPS = [
   'creating',
   'loading',
   'merging',
@@ -80,7 +81,7 @@ export const PUBLISH_PHASES = [
 
 /** Follows the phases. */
 interface Listener {
-  enter(phase: (typeof PUBLISH_PHASES)[number], rows?: number): void;
+  enter(phase: (typeof STEPS)[number], rows?: number): void;
   change(progress: { rows?: number; bytes?: number; total_bytes?: number }): void;
 }
 
@@ -107,7 +108,7 @@ export async function findExisting(
 ): Promise<Existing> {
   const served = await findIndex(client, alias, { signal });
   const previous = await findIndex(client, previousAliasOf(alias), { signal });
-  return { served, previous, indices: await listIndices(client, alias, { signal }) };
+  return { served, previous, indices: await listIndices(client, alias, signal) };
 }
 
 /**
@@ -154,7 +155,7 @@ export async function publish(
     await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
     return index;
   } catch (error) {
-    await discardSnapshot(client, alias, index, log);
+    await discardSnapshot(context, index);
     throw error;
   }
 }
@@ -172,7 +173,7 @@ export async function clean(
 ): Promise<void> {
   // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
   const replaced = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
-  const snapshots = served?.index === current ? [served, previous] : [replaced];
-  const old = obsolete(alias, indices, { snapshots, retention });
+  const kept = served?.index === current ? [served, previous] : [replaced];
+  const old = obsolete(alias, indices, kept, retention);
   await prune(client, alias, old, { current, signal, log });
 }

@@ -45,7 +45,6 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
   progress.enter('downloading');
   const existing = await findExisting(context, signal);
   await renew();
-  signal.throwIfAborted();
   const planned = decide({ ...existing, ...options, config: context.config });
   if (planned.action === 'skip') return undefined;
   // Killed rebuilds may have left indices. They are deleted now, so that repeated kills cannot fill the disk.

@@ -1,7 +1,7 @@
-import { PUBLISH_PHASES } from '../publish/publish.js';
+import { STEPS } from '../publish/publish.js';
 
 /** The steps of a rebuild, in their order. */
-export const PHASES = ['downloading', 'checking', ...PUBLISH_PHASES, 'pruning'] as const;
+export const PHASES = ['downloading', 'checking', ...STEPS, 'pruning'] as const;
 
 export type Phase = (typeof PHASES)[number];
 

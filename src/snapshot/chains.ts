@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { IndexClosedError, IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Snapshot } from './snapshot.js';
-import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
+import { SnapshotGoneError, type SnapshotWatcher } from './snapshot-watcher.js';
 import { isChangesOf, snapshotIdOf } from './index-names.js';
 
 /** Time until missing changes are requested again, in milliseconds: an operator may restore or open their index. */
@@ -48,7 +48,8 @@ export class Chains {
     if (chain !== undefined) return { ...snapshot, chain };
     this.snapshots.assertKnown();
     // Without `since`, there is always a chain.
-    throw new SnapshotGoneError(since ?? '', this.#whyNotIn(snapshot, since ?? ''));
+    const isAncestor = snapshot.meta.lineage?.ancestors.includes(since ?? '');
+    throw new SnapshotGoneError(since ?? '', isAncestor ? 'changes_deleted' : 'not_in_chain');
   }
 
   /** Newest first, up to the first id whose changes are missing. @throws {NoChainError} */
@@ -65,12 +66,6 @@ export class Chains {
     if (!isChangesOf(this.snapshots.alias, error.index)) return false;
     this.#missing.set(snapshotIdOf(error.index), true);
     return true;
-  }
-
-  #whyNotIn(snapshot: Snapshot, since: string): GoneReason {
-    const { ancestors = [] } = snapshot.meta.lineage ?? {};
-    if (ancestors.includes(since)) return 'changes_deleted';
-    return 'not_in_chain';
   }
 
   /** @returns undefined if `since` is not in the chain. */

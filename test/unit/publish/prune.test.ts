@@ -23,7 +23,7 @@ const ALL = IDS.flatMap((id) => [snapshot(id), changes(id)]);
 describe('obsolete', () => {
   /** What is kept of all indices. */
   const keptOf = (retention: number, ...snapshots: (FoundIndex | undefined)[]) => {
-    const old = obsolete(ALIAS, ALL, { snapshots, retention });
+    const old = obsolete(ALIAS, ALL, snapshots, retention);
     return ALL.filter((index) => !old.includes(index));
   };
 
